@@ -69,6 +69,24 @@ export const moment = (what: string) =>
 export const pageSize = (most: number, usual: number) =>
   wholeNumber(1, most).default(usual).describe(`maximum number; default: ${usual}`);
 
+/** The place of an item in a list that is ordered by time. */
+const PlaceInTime = z.tuple([z.int(), z.guid()]);
+type PlaceInTime = { created_at: number; id: string };
+
+export const cursorInTime = ({ created_at, id }: PlaceInTime): string => cursorOf([created_at, id]);
+
+/** A cursor of `cursorInTime`, as the place after which a page begins. */
+export const cursorParameter = z
+  .string()
+  .max(200)
+  .transform((text, context): PlaceInTime => {
+    const [created_at, id] = readCursor(PlaceInTime, text) ?? [];
+    if (created_at !== undefined && id !== undefined) return { created_at, id };
+    context.addIssue({ code: 'custom', message: 'not `next` of a page; begin again without it' });
+    return z.NEVER;
+  })
+  .describe('continue here: `next` of the previous page');
+
 /** Encodes the place after which the next page begins, so that it may hold values that a plain query cannot. */
 export const cursorOf = (place: readonly unknown[]): string => Buffer.from(JSON.stringify(place)).toString('base64url');
 

@@ -202,9 +202,13 @@ export async function moveAgents(
 }
 
 /** An agent's grants, or all grants of an organisation, in a stable order. */
-export async function listGrants(db: Db, organisationId: string, agentUuid?: string): Promise<GrantTable[]> {
+export async function listGrants(
+  db: Db,
+  organisationId: string,
+  agentUuid?: string | readonly string[],
+): Promise<GrantTable[]> {
   let query = db.selectFrom('grants').selectAll().where('organisation_id', '=', organisationId);
-  if (agentUuid) query = query.where('agent_id', '=', agentUuid);
+  if (agentUuid !== undefined) query = query.where('agent_id', 'in', [agentUuid].flat());
   return await query.orderBy('platform_id').orderBy('created_at').orderBy('id').execute();
 }
 

@@ -92,17 +92,35 @@ export type ListedAuthorisation = McpAuthorisationTable & {
   last_token_at: number | null;
 };
 
-/** An organisation's authorisations, or one of them, newest first, recently ended ones included. */
+/** The place of an authorisation among all of its organisation, newest first. */
+export type AuthorisationPlace = Pick<McpAuthorisationTable, 'created_at' | 'id'>;
+
+/** `agent`: its uuid or agent id. `isLive`: at `now`. `after`: the place after which the page begins. Without members: all. */
+export type AuthorisationFilter = {
+  id?: string | undefined;
+  agent?: string | undefined;
+  isLive?: boolean | undefined;
+  after?: AuthorisationPlace | undefined;
+  limit?: number | undefined;
+};
+
+/** Lists authorisations of an organisation, newest first, recently ended ones included. */
 export async function listMcpAuthorisations(
   db: Db,
   organisationId: string,
-  { id }: { id?: string } = {},
+  { after, limit, ...filter }: AuthorisationFilter,
+  now: number,
 ): Promise<ListedAuthorisation[]> {
-  return await db
-    .selectFrom('mcp_authorisations as m')
-    .innerJoin('agents as a', (j) =>
-      j.onRef('a.organisation_id', '=', 'm.organisation_id').onRef('a.id', '=', 'm.agent_id'),
-    )
+  let query = filtered(db, organisationId, filter, now);
+  if (after !== undefined)
+    query = query.where((eb) =>
+      eb.or([
+        eb('m.created_at', '<', after.created_at),
+        eb.and([eb('m.created_at', '=', after.created_at), eb('m.id', '>', after.id)]),
+      ]),
+    );
+  if (limit !== undefined) query = query.limit(limit);
+  return await query
     .innerJoin('owners as o', (j) =>
       j.onRef('o.organisation_id', '=', 'm.organisation_id').onRef('o.id', '=', 'm.owner_id'),
     )
@@ -118,11 +136,49 @@ export async function listMcpAuthorisations(
         .where('r.kind', '=', 'RefreshToken')
         .as('last_token_at'),
     )
-    .where('m.organisation_id', '=', organisationId)
-    .$if(id !== undefined, (query) => query.where('m.id', '=', id ?? ''))
     .orderBy('m.created_at', 'desc')
     .orderBy('m.id')
     .execute();
+}
+
+/** Counts authorisations of an organisation. */
+export async function countMcpAuthorisations(
+  db: Db,
+  organisationId: string,
+  filter: Pick<AuthorisationFilter, 'agent' | 'isLive'>,
+  now: number,
+): Promise<number> {
+  const { count } = await filtered(db, organisationId, filter, now)
+    .select((eb) => eb.fn.countAll().as('count'))
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** The authorisations of a filter, each as `m`, with its agent as `a`. */
+function filtered(
+  db: Db,
+  organisationId: string,
+  { id, agent, isLive }: Pick<AuthorisationFilter, 'id' | 'agent' | 'isLive'>,
+  now: number,
+) {
+  let query = db
+    .selectFrom('mcp_authorisations as m')
+    .innerJoin('agents as a', (j) =>
+      j.onRef('a.organisation_id', '=', 'm.organisation_id').onRef('a.id', '=', 'm.agent_id'),
+    )
+    .where('m.organisation_id', '=', organisationId);
+  if (id !== undefined) query = query.where('m.id', '=', id);
+  if (agent !== undefined) query = query.where((eb) => eb.or([eb('a.agent_id', '=', agent), eb('a.id', '=', agent)]));
+  if (isLive !== undefined)
+    query = query.where((eb) => {
+      const live = eb.and([
+        eb('m.ended_at', 'is', null),
+        eb('m.expires_at', '>', now),
+        eb('a.status', 'not in', ['revoked', 'deleted']),
+      ]);
+      return isLive ? live : eb.not(live);
+    });
+  return query;
 }
 
 /**

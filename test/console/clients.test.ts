@@ -78,8 +78,9 @@ describeInChromium('MCP clients in the console', () => {
     await says(page, 'The access of Cursor is revoked.');
     expect(await works(tokens.access_token)).toBe(401);
     expect((await client.refresh(tokens.refresh_token)).body.error).toBe('invalid_grant');
-    await page.until(`document.querySelector('#clients-over ${row}') !== null`);
+    await page.until(`document.querySelector('#over summary') !== null`);
     await page.click('#over summary');
+    await page.until(`document.querySelector('#clients-over ${row}') !== null`);
     await page.until(`document.querySelector('${row}').innerText.includes('an owner revoked it.')`);
     expect(await page.value(`document.querySelectorAll('${row} button').length`)).toBe(0);
     const { agents } = (await organisation.ask('GET', '/owner/agents')).body;
@@ -94,6 +95,7 @@ describeInChromium('MCP clients in the console', () => {
     await page.click('#revoke');
     await page.until(`document.querySelector('dialog [role=alert]')?.innerText.includes('has ended already')`);
     await page.press('Escape');
+    await page.click('#over summary');
     await page.until(`document.querySelector('#clients-over ${row}') !== null`);
   });
 
@@ -123,6 +125,7 @@ describeInChromium('MCP clients in the console', () => {
     await expireUnusableAuthorisations(world.db, { now: now + 1, before: now });
     await go('/console/clients');
     await page.click('#over summary');
+    await page.until(`document.querySelector('#clients-over ${returned.row}') !== null`);
     expect(await textOf(returned.row)).toContain('the client revoked its own access.');
     expect(await textOf(copied.row)).toContain('used twice, so somebody else may have a copy');
     expect(await textOf(orphaned.row)).toContain('its agent was revoked.');

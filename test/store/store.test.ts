@@ -119,6 +119,7 @@ const MIGRATIONS = [
   '0076-while-held',
   '0077-token-revocations',
   '0078-listed-person-tokens',
+  '0079-listed-authorisations',
 ];
 
 /** Creates an empty store and returns a function that opens it; on SQLite only one at a time. */

@@ -4,12 +4,12 @@ import type { Broker } from '../../broker.ts';
 import { loadManifests } from '../../facts/stored-manifests.ts';
 import { LOOPBACK_HOSTS } from '../../oauth-server/client-metadata.ts';
 import { DEFAULT_POLICY } from '../../policy/default-policy.ts';
-import { listAgents, listGrants } from '../../store/agents.ts';
+import { listGrants } from '../../store/agents.ts';
 import { listConnections } from '../../store/connections.ts';
 import { findLastAuthorised } from '../../store/mcp-authorisations.ts';
+import { listAgentsOfScopesAlone, listClientAgents, listNamesWith } from '../../store/offered-agents.ts';
 import { listPolicies } from '../../store/policies.ts';
 import { readScopes } from '../../store/stored-terms.ts';
-import type { AgentTable } from '../../store/tables/agents.ts';
 import type { OwnerTable } from '../../store/tables/organisations.ts';
 import type { GrantTable } from '../../store/tables/rules.ts';
 import { splitScopes } from '../agents/new-agent.ts';
@@ -17,33 +17,39 @@ import { type AskedConsent, isOffered } from '../mcp-consent.ts';
 
 type Asked = Pick<AskedConsent, 'client_id' | 'client_name'> & { redirectUri: string };
 
-/** Reads what this owner can offer to a client. */
+/** How many agents the page lists: as ones that the client may act as, and as ones whose scopes it may get. */
+const MAX_KNOWN = 200;
+const MAX_ALIKE = 100;
+
+/**
+ * Reads what this owner can offer to a client. `alike`: agents whose grants have no constraints, end, approvals or connection; to copy the scopes of others
+ * alone would grant more than they have.
+ */
 export async function consentOffer(
   { store: { db } }: Pick<Broker, 'store'>,
   { id: ownerId, organisation_id }: Pick<OwnerTable, 'id' | 'organisation_id'>,
   { client_id: clientId, client_name: clientName, redirectUri }: Asked,
 ) {
-  const [last, agents, grants, manifests, connections, policies] = await Promise.all([
-    isOneClient(clientId, redirectUri)
-      ? findLastAuthorised(db, { organisationId: organisation_id, ownerId, clientId })
-      : undefined,
-    listAgents(db, organisation_id),
-    listGrants(db, organisation_id),
+  const base = clientName.trim() || 'MCP client';
+  const last = isOneClient(clientId, redirectUri)
+    ? await findLastAuthorised(db, { organisationId: organisation_id, ownerId, clientId })
+    : undefined;
+  const [taken, known, alike, manifests, connections, policies] = await Promise.all([
+    listNamesWith(db, organisation_id, base),
+    listClientAgents(db, organisation_id, { first: last, beginning: clientName, limit: MAX_KNOWN }),
+    listAgentsOfScopesAlone(db, organisation_id, MAX_ALIKE),
     loadManifests(db, organisation_id),
     listConnections(db, organisation_id),
     listPolicies(db, organisation_id),
   ]);
-  const live = agents.filter(({ status }) => status !== 'revoked');
+  const ids = alike.map(({ id }) => id);
+  const grants = ids.length === 0 ? [] : await listGrants(db, organisation_id, ids);
   const offered = isOffered(manifests);
-  const named = ({ agent_id, name }: AgentTable) => ({ agent_id, name });
   const connected = new Set(connections.filter(({ credential }) => credential !== null).map((one) => one.platform_id));
   return {
     last: last ?? null,
-    name: freeName(clientName, new Set(live.map(({ name }) => name))),
-    known: live
-      .filter(({ agent_type }) => agent_type === 'mcp_client')
-      .sort((a, b) => Number(b.name.startsWith(clientName)) - Number(a.name.startsWith(clientName)))
-      .map(named),
+    name: freeName(base, new Set(taken)),
+    known,
     platforms: [...manifests].map(([platform, { name, scopes }]) => ({
       platform,
       name: name ?? platform,
@@ -54,14 +60,11 @@ export async function consentOffer(
     policies: policies
       .map(({ id, name }) => ({ id, name }))
       .sort((a, b) => Number(b.name === DEFAULT_POLICY) - Number(a.name === DEFAULT_POLICY)),
-    alike: live
-      .filter(({ agent_type }) => agent_type !== 'child')
-      .map((agent) => ({ agent, own: grants.filter((grant) => grant.agent_id === agent.id) }))
-      // Only agents whose grants have no constraints, end or approvals: copying the scopes alone would otherwise grant more.
-      .filter(({ own }) => own.length > 0 && own.every(isScopesAlone))
-      .map(({ agent, own }) => ({
-        ...named(agent),
-        grants: splitScopes(own.map(scopesOf), offered).in,
+    alike: alike
+      .map(({ id, agent_id, name }) => ({
+        agent_id,
+        name,
+        grants: splitScopes(grants.filter((grant) => grant.agent_id === id).map(scopesOf), offered).in,
       }))
       .filter((one) => one.grants.length > 0),
   };
@@ -82,9 +85,6 @@ const scopesOf = (grant: GrantTable) => ({
   scopes: readScopes(grant.scopes, grant.id),
 });
 
-const isScopesAlone = ({ constraints, require_approval, expires_at, connection_id }: GrantTable): boolean =>
-  constraints === '{}' && require_approval === 0 && expires_at === null && connection_id === null;
-
 /** The same criterion as in the default policy: sent as GET, or called a read by the author of the manifest. */
 function isRead(scope: string, operations: readonly string[]): boolean {
   if (/[.:]read$/.test(scope)) return true;
@@ -92,8 +92,7 @@ function isRead(scope: string, operations: readonly string[]): boolean {
 }
 
 /** Appends a number to a name that is taken, so that no two agents can be confused. */
-function freeName(wanted: string, taken: ReadonlySet<string>): string {
-  const base = wanted.trim() || 'MCP client';
+function freeName(base: string, taken: ReadonlySet<string>): string {
   for (let number = 1; ; number++) {
     const name = number === 1 ? base : `${base} ${number}`;
     if (!taken.has(name)) return name;

@@ -72,6 +72,7 @@ import { approversGuard } from './0075-approvers-guard.ts';
 import { whileHeld } from './0076-while-held.ts';
 import { tokenRevocations } from './0077-token-revocations.ts';
 import { listedPersonTokens } from './0078-listed-person-tokens.ts';
+import { listedAuthorisations } from './0079-listed-authorisations.ts';
 
 /**
  * Numbered, forward only. A published migration is never edited: a later one fixes it. From 0041 on migrations only add, and name in
@@ -155,4 +156,5 @@ export const migrations = (types: ColumnTypes, dialect: Store['dialect']): Recor
   '0076-while-held': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => whileHeld(db, dialect) },
   '0077-token-revocations': { readableBy: '0.1.0', up: (db: Kysely<unknown>) => tokenRevocations(db, types) },
   '0078-listed-person-tokens': { readableBy: '0.1.0', up: listedPersonTokens },
+  '0079-listed-authorisations': { readableBy: '0.1.0', up: listedAuthorisations },
 });

@@ -16,9 +16,12 @@ const SHOWN = 20;
 export function Family({ agent: { agent_id } }) {
   const path = /** @type {const} */ (`/owner/agents?parent=${agent_id}&sort=-created&limit=${SHOWN}`);
   const children = useLoaded(path, INTERVAL_MS).answer;
-  const clients = useLoaded('/owner/mcp-authorisations', INTERVAL_MS).answer?.authorisations.filter(
-    ({ agent, status }) => agent.agent_id === agent_id && status === 'live',
+  const ofIt = /** @type {const} */ (
+    `/owner/mcp-authorisations?state=live&agent=${encodeURIComponent(agent_id)}&limit=${SHOWN}`
   );
+  const answer = useLoaded(ofIt, INTERVAL_MS).answer;
+  const clients = answer?.authorisations;
+  const moreClients = (answer?.count?.live ?? 0) - (clients?.length ?? 0);
   const more = (children?.total ?? 0) - (children?.agents.length ?? 0);
   return html`
     ${
@@ -48,6 +51,7 @@ export function Family({ agent: { agent_id } }) {
               <span class="small quiet">${one.last_used_at ? html`last used <${Ago} at=${one.last_used_at} />` : 'not used yet'}</span>
             </li>`,
           )}
+          ${moreClients > 0 && html`<li class="row line-row quiet">and ${moreClients} more</li>`}
         </ul>
       <//>`
     }

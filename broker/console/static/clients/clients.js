@@ -4,8 +4,10 @@ import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { AgentName } from '/console/shell/agent-name.js';
 import { Command } from '/console/shell/command.js';
-import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
+import { openTo } from '/console/shell/fields.js';
+import { Empty, Failed, Loading } from '/console/shell/loaded.js';
 import { mayChange, useOwner } from '/console/shell/owner.js';
+import { Pager, usePage } from '/console/shell/pager.js';
 import { Question } from '/console/shell/question.js';
 import { Ago } from '/console/shell/time.js';
 import { visibleLine } from '/console/visible.js';
@@ -18,41 +20,60 @@ const INTERVAL_MS = 15_000;
  * @param {{ place: URL }} props
  */
 export function ClientsPage({ place }) {
-  const { answer, error, reload } = useLoaded('/owner/mcp-authorisations', INTERVAL_MS);
   const owner = useOwner();
   const [leaving, setLeaving] = useState(/** @type {McpAuthorisation | undefined} */ (undefined));
+  const [showsOver, setShowsOver] = useState(false);
   const agent = place.searchParams.get('agent');
-  const all = answer?.authorisations.filter((one) => !agent || one.agent.agent_id === agent);
-  const live = all?.filter(({ status }) => status === 'live') ?? [];
-  const over = all?.filter(({ status }) => status !== 'live') ?? [];
-  const rows = (
-    /** @type {McpAuthorisation[]} */ some,
-    /** @type {string} */ id,
-  ) => html`<ul role="list" class="sheet rows" id=${id}>
-    ${some.map(
-      (one) => html`<${ClientRow} key=${one.id} one=${one} may=${mayChange(owner)} revoke=${() => setLeaving(one)} />`,
-    )}
-  </ul>`;
+  const ofAgent = agent ? `&agent=${encodeURIComponent(agent)}` : '';
+  const { answer, error, reload, ...pager } = usePage(
+    /** @type {const} */ (`/owner/mcp-authorisations?state=live&limit=50${ofAgent}`),
+    INTERVAL_MS,
+  );
+  const { live = 0, over = 0 } = answer?.count ?? {};
   return html`
     <div class="page-head"><h1>MCP clients</h1></div>
     <div class="clients stack">
       <p class="quiet">Applications that you let act as agents of yours, over <code>/mcp</code>. Their names are not verified.
         ${agent && html` Of one agent: <a href="/console/clients">show all</a>.`}</p>
       ${error && html`<${Failed} error=${error} again=${reload} />`}
-      ${!all && !error && html`<${Loading} />`}
-      ${all?.length === 0 && html`<${NoClients} />`}
-      ${live.length > 0 && rows(live, 'clients')}
-      ${live.length === 0 && over.length > 0 && html`<p id="none-live">No client has access now.</p>`}
-      ${live.length > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can revoke access.</p>`}
+      ${!answer && !error && html`<${Loading} />`}
+      ${answer && live + over === 0 && html`<${NoClients} />`}
+      ${answer && live > 0 && html`<${Clients} some=${answer.authorisations} id="clients" revoke=${setLeaving} /><${Pager} ...${pager} />`}
+      ${live === 0 && over > 0 && html`<p id="none-live">No client has access now.</p>`}
+      ${live > 0 && !mayChange(owner) && html`<p class="quiet small">Your role is ${owner.role}: an admin can revoke access.</p>`}
       ${
-        over.length > 0 &&
-        html`<details id="over">
-          <summary>Over (${over.length})</summary>
-          ${rows(over, 'clients-over')}
+        over > 0 &&
+        html`<details id="over" onToggle=${openTo(setShowsOver)}>
+          <summary>Over (${over})</summary>
+          ${showsOver && html`<${ThoseOver} key=${over} ofAgent=${ofAgent} />`}
         </details>`
       }
     </div>
     ${leaving && html`<${Revoke} one=${leaving} onClose=${() => setLeaving(undefined)} onDone=${reload} />`}
+  `;
+}
+
+/** @param {{ some: McpAuthorisation[], id: string, revoke?: (one: McpAuthorisation) => void }} props */
+function Clients({ some, id, revoke }) {
+  const owner = useOwner();
+  return html`<ul role="list" class="sheet rows" id=${id}>
+    ${some.map(
+      (one) => html`<${ClientRow} key=${one.id} one=${one} may=${mayChange(owner)} revoke=${() => revoke?.(one)} />`,
+    )}
+  </ul>`;
+}
+
+/** @param {{ ofAgent: string }} props */
+function ThoseOver({ ofAgent }) {
+  const { answer, error, reload, ...pager } = usePage(
+    /** @type {const} */ (`/owner/mcp-authorisations?state=over&limit=50${ofAgent}`),
+    INTERVAL_MS,
+  );
+  return html`
+    ${error && html`<${Failed} error=${error} again=${reload} />`}
+    ${!answer && !error && html`<${Loading} />`}
+    ${answer && html`<${Clients} some=${answer.authorisations} id="clients-over" />`}
+    <${Pager} ...${pager} />
   `;
 }
 

@@ -6,7 +6,8 @@ import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { checkedTo, openTo, valueTo } from '/console/shell/fields.js';
-import { Failed, Loading, useLoaded } from '/console/shell/loaded.js';
+import { Failed, Loading } from '/console/shell/loaded.js';
+import { Pager, usePage } from '/console/shell/pager.js';
 import { Ago } from '/console/shell/time.js';
 import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
@@ -46,7 +47,6 @@ export function PlatformPeople({ platform, waiting, changes, may, confirm, end, 
 }
 
 const INTERVAL_MS = 10_000;
-const PAGE = 50;
 
 /**
  * A page of what people gave for a platform, oldest first.
@@ -54,11 +54,8 @@ const PAGE = 50;
  * @param {{ platform: string, changes: number, may: boolean, end: (ending: Ending) => void }} props
  */
 function Given({ platform, changes, may, end }) {
-  // The cursors of the pages before this one, and of this one.
-  const [cursors, setCursors] = useState(/** @type {string[]} */ ([]));
-  const from = cursors.length > 0 ? `&cursor=${cursors.at(-1)}` : '';
-  const { answer, error, reload } = useLoaded(
-    /** @type {const} */ (`/owner/people?state=given&platform=${encodeURIComponent(platform)}&limit=${PAGE}${from}`),
+  const { answer, error, reload, previous, next } = usePage(
+    /** @type {const} */ (`/owner/people?state=given&platform=${encodeURIComponent(platform)}&limit=50`),
     INTERVAL_MS,
   );
   useEffect(() => {
@@ -68,13 +65,7 @@ function Given({ platform, changes, may, end }) {
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!answer && !error && html`<${Loading} />`}
     <ul role="list" class="rows">${answer?.tokens.map((one) => html`<${Row} key=${one.id} one=${one} may=${may} end=${end} />`)}</ul>
-    ${
-      (cursors.length > 0 || answer?.next) &&
-      html`<p class="more">
-        <button type="button" class="compact previous" disabled=${cursors.length === 0} onClick=${() => setCursors(cursors.slice(0, -1))}>Previous ${PAGE}</button>
-        <button type="button" class="compact next" disabled=${!answer?.next} onClick=${() => answer?.next && setCursors([...cursors, answer.next])}>Next ${PAGE}</button>
-      </p>`
-    }
+    <${Pager} previous=${previous} next=${next} />
   `;
 }
 

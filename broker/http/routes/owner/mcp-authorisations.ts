@@ -1,11 +1,13 @@
 /** Authorised MCP clients: who authorised them, as which agents, and how to revoke them. */
 
 import { z } from 'zod';
-import { endMcpClient, listMcpClients, type ReadMcpClient } from '../../../admin/mcp-clients.ts';
+import { countMcpClients, endMcpClient, listMcpClients, type ReadMcpClient } from '../../../admin/mcp-clients.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
+import { AgentId } from '../../owned/agent.ts';
 import { changingOwner } from '../../owner-change.ts';
+import { cursorInTime, cursorParameter, wholeNumber } from '../../query.ts';
 import { ScopesOn } from '../../registration-request.ts';
-import { instant, json } from '../../reply.ts';
+import { instant, json, longJson } from '../../reply.ts';
 import { route } from '../../route.ts';
 
 const Authorisation = z
@@ -66,12 +68,40 @@ export const ownerMcpAuthorisations = route({
   role: 'viewer',
   capability: 'owner.mcp_authorisations.list',
   summary: 'The MCP clients that were authorised, newest first; ended ones stay for 90 days.',
+  query: z.object({
+    state: z
+      .enum(['live', 'over'], 'one of live, over')
+      .optional()
+      .describe('only those that have access, or only the others'),
+    agent: AgentId.max(64).toLowerCase().optional().describe('the uuid or agent id of the agent as which they act'),
+    cursor: cursorParameter.optional(),
+    limit: wholeNumber(1, 200).optional().describe('how many at most; 50 when left out'),
+  }),
   answers: {
-    200: { description: 'The authorisations.', schema: z.object({ authorisations: z.array(Authorisation) }) },
+    200: {
+      description: 'Without parameters all of them; with any of them a page.',
+      schema: z.object({
+        authorisations: z.array(Authorisation),
+        next: z.string().nullable().optional().describe('for `cursor`; null: this is the last page'),
+        count: z.object({ live: z.int(), over: z.int() }).optional().describe('how many there are, on all pages'),
+      }),
+    },
   },
-  errors: [],
-  handle: async ({ services: { broker }, who }) =>
-    json(200, { authorisations: (await listMcpClients(broker, who.organisationId)).map(shown) }),
+  errors: ['invalid_request'],
+  handle: async ({ services: { broker }, who: { organisationId }, query }) => {
+    if (Object.values(query).every((value) => value === undefined)) {
+      const { clients } = await listMcpClients(broker, organisationId);
+      return await longJson(200, { authorisations: clients.map(shown) });
+    }
+    const { state, agent, cursor: after, limit = 50 } = query;
+    const isLive = state === undefined ? undefined : state === 'live';
+    const { clients, end } = await listMcpClients(broker, organisationId, { agent, isLive, after, limit });
+    return json(200, {
+      authorisations: clients.map(shown),
+      next: end ? cursorInTime(end) : null,
+      count: await countMcpClients(broker, organisationId, agent),
+    });
+  },
 });
 
 /** DELETE /owner/mcp-authorisations/{id}: its tokens are refused from the next call on, on every replica. */

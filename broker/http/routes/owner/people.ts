@@ -5,9 +5,8 @@ import { peopleByPlatform } from '../../../admin/people/per-person.ts';
 import { storedUuid } from '../../../crypto/ids.ts';
 import { PerPersonFields } from '../../../platforms/manifest-fields.ts';
 import { CallerIdentity } from '../../../wire/action.ts';
-import { Refusal } from '../../errors.ts';
 import { changingOwner } from '../../owner-change.ts';
-import { cursorOf, pageSize, readCursor } from '../../query.ts';
+import { cursorInTime, cursorParameter, pageSize } from '../../query.ts';
 import { json } from '../../reply.ts';
 import { route } from '../../route.ts';
 
@@ -40,8 +39,6 @@ const OfPlatform = z
   })
   .meta({ id: 'PeopleOfPlatform' });
 
-const Cursor = z.tuple([z.int(), z.guid()]);
-
 /** GET /owner/people */
 export const ownerPeople = route({
   method: 'GET',
@@ -56,7 +53,7 @@ export const ownerPeople = route({
       .optional()
       .describe('only those that wait for an owner, or only the others'),
     platform: z.string().max(255).optional().describe('only those of this platform'),
-    cursor: z.string().max(200).optional().describe('continue here: `next` of the previous page'),
+    cursor: cursorParameter.optional(),
     limit: pageSize(200, 50),
   }),
   answers: {
@@ -70,24 +67,16 @@ export const ownerPeople = route({
     },
   },
   errors: ['invalid_request'],
-  handle: async ({ services: { broker }, who, query: { state, platform: platformId, cursor, limit } }) => {
+  handle: async ({ services: { broker }, who, query: { state, platform: platformId, cursor: after, limit } }) => {
     const standing = state === 'given' ? ('kept' as const) : state;
-    const page = { standing, platformId, after: cursor === undefined ? undefined : placeAt(cursor), limit };
-    const { tokens, end } = await listPeople(broker, who.organisationId, page);
+    const { tokens, end } = await listPeople(broker, who.organisationId, { standing, platformId, after, limit });
     return json(200, {
       platforms: await peopleByPlatform(broker, who.organisationId),
       tokens: tokens.map((one) => ({ ...one, created_at: new Date(one.created_at).toISOString() })),
-      next: end ? cursorOf([end.created_at, end.id]) : null,
+      next: end ? cursorInTime(end) : null,
     });
   },
 });
-
-function placeAt(cursor: string): { created_at: number; id: string } {
-  const place = readCursor(Cursor, cursor);
-  if (place === undefined)
-    throw new Refusal('invalid_request', 'cursor: not `next` of a page; begin again without it.');
-  return { created_at: place[0], id: place[1] };
-}
 
 const caller = CallerIdentity.describe('the person, as agents name them; compared, and never stored');
 
