@@ -8,6 +8,7 @@ import { hasSign } from '../platforms/error-sign.ts';
 import { baseUrlsOf, type Manifest } from '../platforms/manifest.ts';
 import type { Facts, Instant } from '../policy/facts.ts';
 import { effectivePermissions, nextChange, type PlatformPermissions } from '../policy/permissions.ts';
+import { pacer } from '../runtime/pace.ts';
 import { present } from '../runtime/present.ts';
 import type { FactsRow } from '../store/facts-columns.ts';
 import { listUsableTools, type ToolPlace } from '../store/mcp-tools.ts';
@@ -76,7 +77,10 @@ async function readPermissions(
   const addresses = new Map<string, PlatformAddress>();
   const servers: ToolPlace[] = [];
   const facts: Facts[] = [];
+  const rest = pacer();
   for (const platformId of ids) {
+    // Compiling a manifest that is not cached takes up to 20 ms.
+    await rest();
     const rows = byPlatform.get(platformId) ?? [];
     const loaded = await loadFacts(rows, now);
     const { manifest } = present(loaded.platform, 'platform');
