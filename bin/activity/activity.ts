@@ -6,7 +6,7 @@ import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
 import { line } from '../terminal/line.ts';
 import { jsonText, printLines, terminalWidth } from '../terminal/output.ts';
 import { followRows } from './follow.ts';
-import { type RowFilter, readNames, readRows } from './read-rows.ts';
+import { type RowFilter, readOwners, readRows } from './read-rows.ts';
 import { lineOfRow } from './row-line.ts';
 
 export type ActivityOptions = ConnectionOptions & RowFilter & { json?: boolean; follow?: boolean; limit: number };
@@ -32,8 +32,8 @@ export async function showActivity(options: ActivityOptions): Promise<void> {
       process.stdout.write(rows.map((row) => `${jsonText(row)}\n`).join(''));
       return;
     }
-    const names = await readNames(asked);
-    printLines(rows.map((row) => lineOfRow(row, names, terminalWidth())));
+    const owners = await readOwners(asked);
+    printLines(rows.map((row) => lineOfRow(row, owners, terminalWidth())));
   };
   const rows = (await readRows(api, filter, limit)).toReversed();
   // While following, a call is printed once, when it has ended.

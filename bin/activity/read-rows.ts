@@ -43,12 +43,8 @@ export function queryOf(filter: RowFilter): URLSearchParams {
   return query;
 }
 
-/** Reads the names of the agents and owners that rows refer to. */
-export async function readNames(api: OwnerApi): Promise<Names> {
-  const { agents } = await api.ask('GET', '/owner/agents');
+/** Reads the addresses of owners by their id, also of former ones. */
+export async function readOwners(api: OwnerApi): Promise<Names> {
   const { owners, former } = await api.ask('GET', '/owner/owners');
-  return new Map([
-    ...agents.map(({ agent_id, name }) => [agent_id, name] as const),
-    ...[...former, ...owners].map(({ id, email }) => [id, email] as const),
-  ]);
+  return new Map([...former, ...owners].map(({ id, email }) => [id, email]));
 }

@@ -12,13 +12,14 @@ import { badgeLine } from '../terminal/badge.ts';
 import { cut, type Line, line, padded, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
 
-/** Names of agents by `agt_…`, addresses of owners by their id. */
+/** Addresses of owners by their id. */
 export type Names = ReadonlyMap<string, string>;
 
 const RESULT_COLUMNS = 13;
 
 /** `width`: of the terminal, in columns; infinite for other outputs. */
-export function lineOfRow(row: AuditRow, names: Names, width: number): Line {
+export function lineOfRow(row: AuditRow, owners: Names, width: number): Line {
+  const names = new Map([...owners, ...Object.entries(row.agent_names)]);
   const result = padded(badgeLine(resultOf(row)), RESULT_COLUMNS);
   return cut(
     line`${styled('quiet', localTime(row.created_at))}  ${result}  ${whatOf(row, names)}${whyOf(row, names)}`,

@@ -3,14 +3,14 @@ import type { Agent, OwnedGrant, WholeAgent } from '../../broker/console/answers
 import { CONTAINED, STATUS } from '../../broker/console/static/agents/status-labels.js';
 import { limitOf } from '../../broker/console/static/policies/effects.js';
 import { formatDuration } from '../../broker/console/static/shell/duration.js';
-import { readNames, readRows } from '../activity/read-rows.ts';
+import { readOwners, readRows } from '../activity/read-rows.ts';
 import { lineOfRow } from '../activity/row-line.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { findAgent } from '../find-agent.ts';
 import { grantLines } from '../grants/grant-lines.ts';
 import { fieldLines } from '../inbox/held-call-lines.ts';
 import { findWaiting, titleOf } from '../inbox/waiting.ts';
-import { type OwnerApi, openOwnerApi } from '../owner-api.ts';
+import { type OwnerApi, openOwnerApi, pagesOf } from '../owner-api.ts';
 import { type Line, line, styled } from '../terminal/line.ts';
 import { localTime } from '../terminal/local-time.ts';
 import { printResult, terminalWidth } from '../terminal/output.ts';
@@ -21,20 +21,19 @@ const BINDING = ['agent_bound', 'agent_invited', 'registration_key_claimed'];
 export async function showAgent(given: string, options: ConnectionOptions & { json?: boolean }): Promise<void> {
   const api = await openOwnerApi(options);
   const agent = await findAgent(api, given);
-  const [{ agents }, { workload, limits, earlier }, { policies }, { grants }, names, [last], waiting, keySince] =
+  const [children, { workload, limits, earlier }, { policies }, { grants }, owners, [last], waiting, keySince] =
     await Promise.all([
-      api.ask('GET', '/owner/agents'),
+      childrenOf(api, agent),
       api.ask('GET', `/owner/agents/${agent.agent_id}`),
       api.ask('GET', '/owner/policies'),
       api.ask('GET', `/owner/agents/${agent.agent_id}/grants`),
-      readNames(api),
+      readOwners(api),
       readRows(api, { agent: agent.agent_id, kind: 'action' }, 1),
       waitingOf(api, agent),
       boundAt(api, agent),
     ]);
-  const children = agents.filter(({ parent_agent_id }) => parent_agent_id === agent.agent_id);
   const policy = policies.find(({ id }) => id === agent.policy_id)?.name ?? null;
-  const owner = names.get(agent.owner_id) ?? agent.owner_id;
+  const owner = owners.get(agent.owner_id) ?? agent.owner_id;
   const whole = {
     ...agent,
     owner,
@@ -75,7 +74,7 @@ export async function showAgent(given: string, options: ConnectionOptions & { js
       ),
     ),
     ...(last
-      ? [line`${styled('quiet', 'Last call  ')} ${lineOfRow(last, names, width - 12)}`]
+      ? [line`${styled('quiet', 'Last call  ')} ${lineOfRow(last, owners, width - 12)}`]
       : fieldLines('Last call', 'none yet', width)),
   ]);
 }
@@ -116,6 +115,17 @@ async function waitingOf(api: OwnerApi, agent: Agent): Promise<{ id: string; sho
     )
     .map((one) => ({ id: one.id, short: one.short, what: titleOf(one).text }));
 }
+
+/** Returns the agent's children, oldest first; ended ones for a day. */
+const childrenOf = (api: OwnerApi, { agent_id }: Agent): Promise<Agent[]> =>
+  pagesOf(async (cursor) => {
+    const from = cursor === undefined ? '' : `&cursor=${cursor}`;
+    const { agents, next = null } = await api.ask(
+      'GET',
+      `/owner/agents?parent=${agent_id}&sort=created&limit=200${from}`,
+    );
+    return { items: agents, next };
+  });
 
 /** Returns when the agent got its key, or null without an audit row about that, as for keys from a governance file. */
 async function boundAt(api: OwnerApi, agent: Agent): Promise<string | null> {

@@ -1,5 +1,6 @@
 /** Looks up what is shown beside audit rows: names of agents and owners, and the state of held calls. */
 import type { Broker } from '../broker.ts';
+import { AGENT_ID_PATTERN } from '../crypto/ids.ts';
 import { findAgentNames } from '../store/agent-names.ts';
 import type { AuditRow } from '../store/audit.ts';
 import { type CallHistory, findCallHistories } from '../store/call-histories.ts';
@@ -56,12 +57,18 @@ export async function changerNames({ store }: HasStore, organisationId: string):
   ]);
 }
 
-/** Returns the names of the agents of these rows by their `agt_` id. */
-export async function agentNames(
+/** Returns the names of the agents of these rows by their `agt_` id. `ofRow`: the agents of a row; by default the one that it is about. */
+export async function agentNames<Row extends Pick<AuditRow, 'agent_public_id'>>(
   { store }: HasStore,
   organisationId: string,
-  rows: readonly Pick<AuditRow, 'agent_public_id'>[],
+  rows: readonly Row[],
+  ofRow: (row: Row) => readonly string[] = ({ agent_public_id }) => (agent_public_id === null ? [] : [agent_public_id]),
 ): Promise<ReadonlyMap<string, string>> {
-  const ids = new Set(rows.flatMap(({ agent_public_id }) => agent_public_id ?? []));
-  return await findAgentNames(store.db, organisationId, [...ids]);
+  return await findAgentNames(store.db, organisationId, [...new Set(rows.flatMap(ofRow))]);
+}
+
+/** Returns the ids of the agent that a row is about, and of the parent that issued a child. */
+export function agentsIn(row: Pick<AuditRow, 'id' | 'agent_public_id' | 'flags'>): string[] {
+  const by = shownFlags(row).change?.by;
+  return [row.agent_public_id, by].filter((id): id is string => typeof id === 'string' && AGENT_ID_PATTERN.test(id));
 }

@@ -63,6 +63,9 @@ export const MatchedRules = z
 
 /** Adds members that are not stored in the row, but computed when it is read. */
 export const AuditRowListed = AuditRowShown.extend({
+  agent_names: z
+    .record(z.string(), z.string())
+    .describe('the current names of the agent that it is about and of one that made the change, by agent id'),
   platform_name: z
     .string()
     .nullable()

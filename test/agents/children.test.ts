@@ -71,6 +71,10 @@ describe.each(STORES)(`children on %s${postgresNote}`, (store) => {
       (one) => one.kind === 'event',
     );
     expect(event).toMatchObject({ reason: 'child_issued', agent_public_id: answer.body.child_agent_id });
+    const { rows } = (await organisation.ask('GET', '/owner/audit?kind=event&limit=5')).body;
+    const listed = rows.find(({ id }: { id: string }) => id === event!.id);
+    const parentName = (await findAgent(world.db, organisation.id, parent.agentId))!.name;
+    expect(listed.agent_names).toEqual({ [row.agent_id]: row.name, [parent.agentId]: parentName });
     const { payload } = await verifyReceipt(world, receiptOf(event!)!);
     expect(payload.change).toEqual({
       by: parent.agentId,

@@ -40,6 +40,7 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
       sentence?: unknown;
       platform_name?: unknown;
       standing?: unknown;
+      agent_names?: unknown;
     },
     agent: TestAgent,
   ) {
@@ -51,7 +52,14 @@ describe.each(ONE_STORE)(`statuses and halts on %s${postgresNote}`, (store) => {
     const lines = exported.text.split('\n').filter(Boolean);
     const line = lines.map((text) => JSON.parse(text)).find(({ id }) => id === event.id);
     // The list has more members than the stored row.
-    const { rules: _rules, sentence: _sentence, platform_name: _name, standing: _standing, ...stored } = event;
+    const {
+      rules: _rules,
+      sentence: _sentence,
+      platform_name: _name,
+      standing: _standing,
+      agent_names: _names,
+      ...stored
+    } = event;
     expect(line).toEqual({ ...stored, receipt: null });
   }
 

@@ -1,5 +1,6 @@
 /** Searching and filtering agents and the activity. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { newAgentId } from '../../broker/crypto/ids.ts';
 import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
 import { goTo, openConsole } from '../world/browser/console.ts';
 import { DAY_MS } from '../world/times.ts';
@@ -83,6 +84,35 @@ describeInChromium('search and filters in the console', () => {
       page.value<string>(`(({ y, m, d }) => [y, m, d].join('-'))(((date) => ({
           y: date.getFullYear(), m: String(date.getMonth() + 1).padStart(2, '0'), d: String(date.getDate()).padStart(2, '0'),
         }))(new Date(Date.now() + ${ms})))`);
+
+    test('names agents that are not among those of the filter, which says how to find more', async () => {
+      const { db } = world.running.broker.store;
+      const row = await db
+        .selectFrom('agents')
+        .selectAll()
+        .where('agent_id', '=', triage.agentId)
+        .executeTakeFirstOrThrow();
+      // Before triage in the order of names.
+      const others = Array.from({ length: 200 }, (_, at) => ({
+        ...row,
+        id: crypto.randomUUID(),
+        agent_id: newAgentId(),
+        name: `a ${at}`,
+        status: 'pending' as const,
+        public_key_pem: null,
+        key_fingerprint: null,
+      }));
+      await db.insertInto('agents').values(others).execute();
+      await go('/console/activity?result=allowed');
+      await page.until(`document.querySelectorAll('#by-agent option').length > 200`);
+      expect((await options('#by-agent')).at(-1)).toBe('Search for others by their name');
+      expect(await page.value(`document.querySelector('#by-agent [value="${triage.agentId}"]')`)).toBeNull();
+      await page.until(`document.querySelector('#activity').innerText.includes('triage')`);
+      await go(`/console/activity?agent=${triage.agentId}`);
+      await page.until(`document.querySelector('#by-agent').selectedOptions[0]?.text === 'triage'`);
+      const ids = others.map(({ id }) => id);
+      await db.deleteFrom('agents').where('id', 'in', ids).execute();
+    });
 
     test('is filtered by platform; platforms and agents are listed by name', async () => {
       await go('/console/activity?result=allowed');

@@ -23,19 +23,19 @@ export function ActivityPage({ place }) {
   const query = useMemo(() => queryOf(filters, Date.now()), [place.search]);
   const path = /** @type {const} */ (`/owner/audit?limit=${PAGE}&history=true&${query}`);
   const { answer, error, reload } = useLoaded(path, INTERVAL_MS);
-  const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
+  const agents = useLoaded('/owner/agents?sort=name&limit=200', 60_000).answer;
   const changers = useChangers();
   const platforms = useLoaded('/owner/platforms', 60_000).answer?.platforms ?? [];
   const older = useOlder(path);
-  const names = new Map([...changers, ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name]))]);
   const rows = answer && entriesOf([...answer.rows, ...older.rows]);
+  const names = new Map([...changers, ...(rows ?? []).flatMap(({ agent_names }) => Object.entries(agent_names))]);
   const next = older.asked ? older.next : answer?.next;
   return html`
     <div class="page-head">
       <h1>Activity</h1>
       <${Exports} query=${query} />
     </div>
-    <${Filter} filters=${filters} agents=${agents} platforms=${new Map(platforms.map(({ platform_id, name }) => [platform_id, name]))} />
+    <${Filter} filters=${filters} agents=${agents} names=${names} platforms=${new Map(platforms.map(({ platform_id, name }) => [platform_id, name]))} />
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!rows && !error && html`<${Loading} />`}
     ${rows?.length === 0 && !next && isFiltered(filters) && html`<${NothingFits} />`}

@@ -43,20 +43,28 @@ const OF_RESULTS = new Map([
 /** Delay after the last keystroke before the list is filtered. */
 const WRITING_MS = 300;
 
-/** @param {{ filters: Filters, agents: readonly Agent[], platforms: ReadonlyMap<string, string> }} props */
-export function Filter({ filters, agents, platforms }) {
+/**
+ * `agents`: the first of them by name. `names`: of those in the rows, by id.
+ *
+ * @param {{ filters: Filters, agents: { agents: readonly Agent[], total?: number } | undefined, names: ReadonlyMap<string, string>, platforms: ReadonlyMap<string, string> }} props
+ */
+export function Filter({ filters, agents, names, platforms }) {
   const change = (/** @type {Partial<Filters>} */ some) => applyFilters('/console/activity', { ...filters, ...some });
   const set = (/** @type {keyof Filters} */ name) => (/** @type {string} */ value) => change({ [name]: value });
   const day = (/** @type {'from' | 'to'} */ name) => (/** @type {string} */ value) =>
     change({ time: DAYS, [name]: value });
-  const named = new Map(agents.map(({ agent_id, name }) => [agent_id, name]));
+  const listed = agents?.agents ?? [];
+  const named = new Map(listed.map(({ agent_id, name }) => [agent_id, name]));
+  const chosen = names.get(filters.agent);
+  if (chosen !== undefined) named.set(filters.agent, chosen);
+  const more = (agents?.total ?? 0) - listed.length;
   const days = isOfDays(filters);
   return html`
     <div class="filter whole-line" role="search">
       <${Words} words=${filters.words} hear=${set('words')} />
       <${Choice} id="by-time" label="Time" all="Any time" sorted=${false} options=${OF_TIMES} chosen=${days ? DAYS : filters.time} choose=${(/** @type {string} */ time) => change({ time, from: '', to: '' })} />
       <${Choice} id="by-result" label="Result" all="All results" sorted=${false} options=${OF_RESULTS} chosen=${filters.result} choose=${set('result')} />
-      <${Choice} id="by-agent" label="Agent" all="All agents" options=${named} chosen=${filters.agent} choose=${set('agent')} />
+      <${Choice} id="by-agent" label="Agent" all="All agents" options=${named} chosen=${filters.agent} choose=${set('agent')} more=${more > 0 ? 'Search for others by their name' : ''} />
       <${Choice} id="by-platform" label="Platform" all="All platforms" options=${platforms} chosen=${filters.platform} choose=${set('platform')} />
       <${Choice} id="by-reason" label="Reason" all="All reasons" options=${OF_REASONS} chosen=${filters.reason} choose=${set('reason')} />
       ${

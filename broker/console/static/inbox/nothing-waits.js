@@ -1,5 +1,4 @@
 // The empty inbox: says why it is empty, and what would fill it.
-/** @typedef {import('../../answers.ts').Agent} Agent */
 import { ask } from '/console/api.js';
 import { html, useEffect, useState } from '/console/html.js';
 import { Command } from '/console/shell/command.js';
@@ -11,14 +10,14 @@ import { Link } from '/console/shell/router.js';
 /** `reload` reads the inbox again. @param {{ reload: () => unknown }} props */
 export function NothingWaits({ reload }) {
   const owner = useOwner();
-  const [agents, setAgents] = useState(/** @type {Agent[] | undefined} */ (undefined));
+  const [isWithout, setWithout] = useState(false);
   useEffect(() => {
-    ask('GET', '/owner/agents').then(
-      (answer) => setAgents(answer.agents),
+    ask('GET', '/owner/agents?limit=1').then(
+      ({ agents }) => setWithout(agents.length === 0),
       () => {},
     );
   }, []);
-  if (agents?.length === 0)
+  if (isWithout)
     return html`<${Empty} title="There are no agents yet">
       <p>An agent acts through this broker with its own key. ${mayChange(owner) ? html`<${Link} to="/console/agents/new" id="invite-one">Invite one<//>, or make one` : 'Make one'} on the machine of the broker:</p>
       <${Command} text="npx agent-broker agent create my-agent" />

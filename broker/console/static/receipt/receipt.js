@@ -19,7 +19,6 @@ export function ReceiptPage({ place }) {
   const [looked, setLooked] = useState(/** @type {Looked | undefined} */ (undefined));
   const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
   const [round, setRound] = useState(0);
-  const names = useNames();
   useEffect(() => {
     let isOver = false;
     setLooked(undefined);
@@ -42,6 +41,7 @@ export function ReceiptPage({ place }) {
     setLooked(found?.checked ? { ...found, checked: withJson(text, found.checked) } : found);
   };
   const payload = looked?.checked?.payload;
+  const names = useNames(payload?.agent);
   return html`
     <div class="page-head">
       <h1>Receipt</h1>
@@ -58,8 +58,12 @@ export function ReceiptPage({ place }) {
   `;
 }
 
-function useNames() {
-  const agents = useLoaded('/owner/agents', 60_000).answer?.agents ?? [];
+/** Returns names of owners, pipelines and this agent, by id. @param {unknown} agent */
+function useNames(agent) {
+  const path = /** @type {const} */ (
+    `/owner/agents?limit=5&q=${typeof agent === 'string' ? encodeURIComponent(agent) : ''}`
+  );
+  const agents = useLoaded(path, 60_000).answer?.agents ?? [];
   const changers = useChangers();
   return new Map([...changers, ...agents.map(({ agent_id, name }) => /** @type {const} */ ([agent_id, name]))]);
 }

@@ -7,14 +7,15 @@ import { visibleLine } from '/console/visible.js';
 const byName = (a, b) => a.localeCompare(b, undefined, { numeric: true, sensitivity: 'base' });
 
 /**
- * `options`: texts by value; `sorted`: whether they are ordered by text. `all`: the text of the empty choice. `choose('')` clears the choice.
+ * `options`: texts by value; `sorted`: whether they are ordered by text. `all`: the text of the empty choice. `choose('')` clears the choice. `more`: what
+ * to do for values that are not listed.
  *
  * @param {{
  *   id: string, label: string, all: string, options: ReadonlyMap<string, string>, chosen: string, sorted?: boolean,
- *   choose: (value: string) => void,
+ *   choose: (value: string) => void, more?: string,
  * }} props
  */
-export function Choice({ id, label, all, options, chosen, sorted = true, choose }) {
+export function Choice({ id, label, all, options, chosen, sorted = true, choose, more = '' }) {
   const named = [...options].filter(([value]) => value !== '');
   if (sorted) named.sort(([, a], [, b]) => byName(a, b));
   // A value in the address is shown even when its text is unknown or not loaded yet.
@@ -24,6 +25,7 @@ export function Choice({ id, label, all, options, chosen, sorted = true, choose 
     <select id=${id} onChange=${valueTo(choose)}>
       <option value="" selected=${chosen === ''}>${all}</option>
       ${named.map(([value, words]) => html`<option key=${value} value=${value} selected=${value === chosen}>${visibleLine(words)}</option>`)}
+      ${more && html`<option disabled>${more}</option>`}
     </select>
   `;
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { sentencesOfRows } from '../../../approvals/row-sentences.ts';
 import { receiptOf } from '../../../audit/receipt.ts';
-import { agentNames, changerNames, historiesOf, standingOf } from '../../../audit/row-reading.ts';
+import { agentNames, agentsIn, changerNames, historiesOf, standingOf } from '../../../audit/row-reading.ts';
 import { exportRows, searchRows } from '../../../audit/search-rows.ts';
 import type { Broker } from '../../../broker.ts';
 import { describeMatched } from '../../../facts/matched-rules.ts';
@@ -59,12 +59,14 @@ export const ownerAudit = route({
       who.organisationId,
       rows.map(({ platform_id }) => platform_id),
     );
+    const agents = await agentNames(services.broker, who.organisationId, rows, agentsIn);
     const now = services.broker.clock();
     const listed = rows.map(async (row) => {
       const sentence = said.get(row.id);
       const call = histories.get(row.approval_id ?? '');
       return {
         ...auditRowShown(row),
+        agent_names: Object.fromEntries(agentsIn(row).map((id) => [id, agents.get(id) ?? id])),
         platform_name: row.platform_id === null ? null : nameOf(row.platform_id),
         sentence: sentence === undefined ? null : shownSentence(sentence),
         standing: standingShown(standing.get(row.id)),
