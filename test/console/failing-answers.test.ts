@@ -86,6 +86,34 @@ describeInChromium('slow and failing answers', () => {
     expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.note).toBe('Ask again on Monday');
   });
 
+  test.each([
+    ['a static key', '#issue-key', '#issue', 'static-keys'],
+    ['a token for a new key', '#new-key', '#make-token', 'bootstrap-token'],
+  ])('%s whose dialog was closed meanwhile is shown when it arrives', async (_, opens, makes, path) => {
+    const id = (await organisation.agent({ name: 'tool' })).agentId;
+    await answerWith(page, 'POST', `/owner/agents/${id}/${path}`, { ms: 1_000 });
+    await go(`/console/agents/${id}`);
+    await page.click(opens);
+    if (opens === '#issue-key') await write(page, '#key-label', 'SDK');
+    await page.click(makes);
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    await has(page, 'dialog', 'shown only once');
+  });
+
+  test('a static key whose page was left meanwhile is reported as lost', async () => {
+    const id = (await organisation.agent({ name: 'left' })).agentId;
+    await answerWith(page, 'POST', `/owner/agents/${id}/static-keys`, { ms: 1_000 });
+    await go(`/console/agents/${id}`);
+    await page.click('#issue-key');
+    await write(page, '#key-label', 'SDK');
+    await page.click('#issue');
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    await page.value(`history.pushState(null, '', '/console/team'), dispatchEvent(new PopStateEvent('popstate'))`);
+    await says(page, 'cannot be shown any more. Revoke it, and issue another one.');
+  });
+
   test('the failure of an action whose dialog was closed meanwhile is shown', async () => {
     const id = (await organisation.agent({ name: 'slow' })).agentId;
     await answerWith(page, 'POST', `/owner/agents/${id}/suspend`, { ms: 1_000, status: 503, body: UNAVAILABLE });

@@ -24,9 +24,13 @@ const KINDS = {
   mcp_client: 'An MCP client that connected over /mcp',
 };
 
+/** @typedef {{ bootstrap_token: string, expires_at: string, bind_url: string }} Token */
+
 /** @param {{ agent: WholeAgent, may: boolean, changed: () => void }} props */
 export function Facts({ agent, may, changed }) {
   const [asking, ask] = useState(/** @type {'policy' | 'key' | 'labels' | 'workload' | undefined} */ (undefined));
+  // Here and not in the dialog that asks for it: an answer that arrives when that dialog was closed has the only copy of the token.
+  const [token, setToken] = useState(/** @type {Token | undefined} */ (undefined));
   const mayPolicy = may && !agent.parent_agent_id && agent.status !== 'revoked';
   // The broker issues the tokens of a child agent and of an MCP client.
   const bringsKey = agent.agent_type === 'key' || agent.agent_type === null;
@@ -70,7 +74,8 @@ export function Facts({ agent, may, changed }) {
     ${asking === 'policy' && html`<${PolicyDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
     ${asking === 'labels' && html`<${LabelsDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
     ${asking === 'workload' && html`<${WorkloadDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
-    ${asking === 'key' && html`<${KeyDialog} agent=${agent} onClose=${() => ask(undefined)} onDone=${changed} />`}
+    ${asking === 'key' && html`<${KeyDialog} agent=${agent} onClose=${() => ask(undefined)} onMade=${setToken} onDone=${changed} />`}
+    ${token && html`<${MadeToken} agent=${agent} token=${token} onClose=${() => setToken(undefined)} />`}
   `;
 }
 
@@ -78,33 +83,34 @@ export function Facts({ agent, may, changed }) {
 export const Day = ({ at }) =>
   html`<time datetime=${at} title=${exactly(at)}>${new Date(at).toLocaleDateString(undefined, { dateStyle: 'medium' })}</time>`;
 
-// Issues a bootstrap token with which an agent registers another key: how its key is replaced.
-/** @param {{ agent: WholeAgent, onClose: () => void, onDone: () => void }} props */
-function KeyDialog({ agent, onClose, onDone }) {
-  const [made, setMade] = useState(
-    /** @type {{ bootstrap_token: string, expires_at: string, bind_url: string } | undefined} */ (undefined),
-  );
-  const { busy, problem, run } = useDoing();
+/** Shows the command with a bootstrap token, once. @param {{ agent: WholeAgent, token: Token, onClose: () => void }} props */
+function MadeToken({ agent, token, onClose }) {
+  const name = visibleLine(agent.name);
+  return html`<${Dialog} title=${`A new key for ${name}`} onClose=${onClose}>
+    <p>Run this command where ${name} runs, before ${exactly(token.expires_at)}. It creates the key there and writes the profile. The command is shown only once.</p>
+    <${Command} text=${`npx ${bindLine({ name: agent.name, url: new URL(token.bind_url).origin, token: token.bootstrap_token })}`} />
+    <p class="small quiet">Or send the token <code>abt_…</code> in it and a public key to <code class="theirs">${token.bind_url}</code>.</p>
+    <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
+  <//>`;
+}
+
+/**
+ * Issues a bootstrap token with which an agent registers another key: how its key is replaced. `onMade` is also called when the dialog was closed
+ * meanwhile.
+ *
+ * @param {{ agent: WholeAgent, onClose: () => void, onMade: (token: Token) => void, onDone: () => void }} props
+ */
+function KeyDialog({ agent, onClose, onMade, onDone }) {
+  const { busy, problem, gone, run } = useDoing();
   const name = visibleLine(agent.name);
   const has = agent.key_fingerprint !== null;
   const make = () =>
     run(async () => {
-      setMade(
-        await ask(
-          'POST',
-          /** @type {const} */ (`/owner/agents/${agent.agent_id}/bootstrap-token`),
-          has ? { rotate: true } : {},
-        ),
-      );
+      const path = /** @type {const} */ (`/owner/agents/${agent.agent_id}/bootstrap-token`);
+      onMade(await ask('POST', path, has ? { rotate: true } : {}));
+      if (!gone.current) onClose();
       onDone();
     });
-  if (made)
-    return html`<${Dialog} title=${`A new key for ${name}`} onClose=${onClose}>
-      <p>Run this command where ${name} runs, before ${exactly(made.expires_at)}. It creates the key there and writes the profile. The command is shown only once.</p>
-      <${Command} text=${`npx ${bindLine({ name: agent.name, url: new URL(made.bind_url).origin, token: made.bootstrap_token })}`} />
-      <p class="small quiet">Or send the token <code>abt_…</code> in it and a public key to <code class="theirs">${made.bind_url}</code>.</p>
-      <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
-    <//>`;
   return html`<${Dialog} title=${`A new key for ${name}?`} onClose=${onClose} onSubmit=${make}>
     <p>You get a token with which the agent brings a new key. It can be used once, within a day. ${has ? 'The current key works until then; after that the key and the children that the agent created with it are refused.' : 'It has no key yet.'} Earlier tokens are no longer accepted.</p>
     <${Problem} problem=${problem} />

@@ -8,13 +8,14 @@ import { None, Section } from '/console/agent/section.js';
 import { badgeOf } from '/console/agents/status-labels.js';
 import { ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
 import { Command } from '/console/shell/command.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
 import { useLoaded } from '/console/shell/loaded.js';
 import { Question } from '/console/shell/question.js';
 import { Ago, exactly } from '/console/shell/time.js';
-import { Problem, useDoing } from '/console/shell/use-doing.js';
+import { Problem, useDoing, useGone } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 const INTERVAL_MS = 15_000;
@@ -49,6 +50,17 @@ export function StaticKeys({ agent, may }) {
     INTERVAL_MS,
   );
   const [issuing, issue] = useState(false);
+  // Here and not in the dialog that asks for it: an answer that arrives when that dialog was closed has the only copy of the key.
+  const [issued, setIssued] = useState(/** @type {IssuedStaticKey | undefined} */ (undefined));
+  const gone = useGone();
+  const announce = useAnnounce();
+  const show = (/** @type {IssuedStaticKey} */ one, /** @type {string} */ label) =>
+    gone.current
+      ? announce(
+          `The static key ${visibleLine(label)} of ${visibleLine(agent.name)} was issued after you left the page, and cannot be shown any more. Revoke it, and issue another one.`,
+          'bad',
+        )
+      : setIssued(one);
   const [ending, end] = useState(/** @type {StaticKey | undefined} */ (undefined));
   const keys = answer?.static_keys ?? [];
   const mayIssue = may && agent.agent_type !== 'child' && agent.status !== 'revoked';
@@ -67,7 +79,8 @@ export function StaticKeys({ agent, may }) {
         )}
       </ul>`
     }
-    ${issuing && html`<${IssueKey} agent=${agent} onClose=${() => issue(false)} onDone=${reload} />`}
+    ${issuing && html`<${IssueKey} agent=${agent} onClose=${() => issue(false)} onIssued=${show} onDone=${reload} />`}
+    ${issued && html`<${Issued} issued=${issued} onClose=${() => setIssued(undefined)} />`}
     ${ending && html`<${EndKey} agent=${agent} one=${ending} onClose=${() => end(undefined)} onDone=${reload} />`}
   <//>`;
 }
@@ -103,31 +116,37 @@ const DURATIONS = /** @type {const} */ ([
   [90 * DAY_S, '90 days'],
 ]);
 
-/** The dialog that issues a static key, which is shown once. @param {{ agent: WholeAgent, onClose: () => void, onDone: () => void }} props */
-function IssueKey({ agent, onClose, onDone }) {
+/** Shows a static key, once. @param {{ issued: IssuedStaticKey, onClose: () => void }} props */
+const Issued = ({ issued, onClose }) =>
+  html`<${Dialog} title="The key" onClose=${onClose}>
+    <p>It is shown only once. It works until ${exactly(issued.expires_at)}.</p>
+    <${Command} text=${issued.key} />
+    <p>Configure the client to send it in place of the platform’s key, to this address instead of the platform’s:</p>
+    <${Command} text=${issued.url} />
+    <div class="buttons"><button type="button" class="primary" id="kept" onClick=${onClose}>Done</button></div>
+  <//>`;
+
+/**
+ * The dialog that issues a static key. `onIssued` is also called when it was closed meanwhile.
+ *
+ * @param {{ agent: WholeAgent, onClose: () => void, onIssued: (issued: IssuedStaticKey, label: string) => void, onDone: () => void }} props
+ */
+function IssueKey({ agent, onClose, onIssued, onDone }) {
   const connections = useLoaded('/owner/connections', 60_000).answer?.connections ?? [];
   const [label, setLabel] = useState('');
   const [chosen, choose] = useState('');
   const [lasts, setLasts] = useState(String(7 * DAY_S));
-  const [issued, setIssued] = useState(/** @type {IssuedStaticKey | undefined} */ (undefined));
-  const { busy, problem, run } = useDoing();
+  const { busy, problem, gone, run } = useDoing();
   const connection = chosen || connections[0]?.id;
   const issue = () =>
     run(async () => {
       if (!connection) return;
       const body = { label: label.trim(), connection, expires_in_seconds: Number(lasts) };
       const answer = await ask('POST', /** @type {const} */ (`/owner/agents/${agent.agent_id}/static-keys`), body);
-      if ('key' in answer) setIssued(answer);
+      if ('key' in answer) onIssued(answer, body.label);
+      if (!gone.current) onClose();
       onDone();
     });
-  if (issued)
-    return html`<${Dialog} title="The key" onClose=${onClose}>
-      <p>It is shown only once. It works until ${exactly(issued.expires_at)}.</p>
-      <${Command} text=${issued.key} />
-      <p>Configure the client to send it in place of the platform’s key, to this address instead of the platform’s:</p>
-      <${Command} text=${issued.url} />
-      <div class="buttons"><button type="button" class="primary" id="kept" onClick=${onClose}>Done</button></div>
-    <//>`;
   return html`<${Dialog} title=${`A static key of ${visibleLine(agent.name)}`} onClose=${onClose} onSubmit=${issue}>
     <p class="notice" data-kind="wait">Anyone who has this key can act as the agent on this connection until it expires. If the client can sign its requests, use that instead.</p>
     ${connections.length === 0 && html`<p>There is no connection yet.</p>`}

@@ -2,6 +2,18 @@ import { asError } from '/console/api.js';
 import { html, useEffect, useRef, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 
+/** Returns whether the element is no longer shown, as `current`: for what an answer that arrives later does then. */
+export function useGone() {
+  const gone = useRef(false);
+  useEffect(() => {
+    gone.current = false;
+    return () => {
+      gone.current = true;
+    };
+  }, []);
+  return gone;
+}
+
 /**
  * The state of an action started by a button: one at a time; its error is shown until the next attempt, or until `clear`, when the refused input is
  * edited. `run` returns whether the action succeeded. `gone`: whether the element that started it is no longer shown, for example a dialog that was
@@ -13,13 +25,7 @@ export function useDoing() {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
-  const gone = useRef(false);
-  useEffect(() => {
-    gone.current = false;
-    return () => {
-      gone.current = true;
-    };
-  }, []);
+  const gone = useGone();
   const run = async (/** @type {() => Promise<void>} */ work) => {
     if (busy) return false;
     setBusy(true);
