@@ -86,6 +86,23 @@ describeInChromium('slow and failing answers', () => {
     expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.note).toBe('Ask again on Monday');
   });
 
+  test('a change whose answer does not arrive ends after two minutes, and says that it may have been made', async () => {
+    const id = (await organisation.agent({ name: 'mute' })).agentId;
+    await go(`/console/agents/${id}`);
+    await page.value(`(() => {
+      window.limits = [];
+      AbortSignal.timeout = (ms) => { window.limits.push(ms); return AbortSignal.abort(); };
+    })()`);
+    await page.click('[data-verb="suspend"]');
+    await page.click('dialog [type="submit"]');
+    await has(
+      page,
+      'dialog',
+      'Your change may have been made: reload the page, or look at the activity, before you repeat it.',
+    );
+    expect(await page.value('window.limits')).toContain(120_000);
+  });
+
   test.each([
     ['a static key', '#issue-key', '#issue', 'static-keys'],
     ['a token for a new key', '#new-key', '#make-token', 'bootstrap-token'],

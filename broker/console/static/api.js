@@ -5,6 +5,8 @@ import { keepPlace } from '/console/place.js';
 /** @typedef {{ error?: string, detail?: string, signed_in_as?: string }} RefusalAnswer */
 
 const READ_MS = 60_000;
+/** More than any change takes, also one that waits for a platform or an authorization server. */
+const CHANGE_MS = 120_000;
 
 /** The owner whom this page shows, as `GET /owner/me` last answered. @type {string | undefined} */
 let shownOwner;
@@ -55,21 +57,32 @@ export class Refused extends Error {
   }
 }
 
-/** The broker did not respond, or not in time. */
+const MAY_BE_MADE = 'Your change may have been made: reload the page, or look at the activity, before you repeat it.';
+
+/** The broker did not respond, or not in time. `changes`: whether the request may have changed something. */
 class Unreachable extends Error {
-  constructor() {
-    super('The broker does not answer. Is it running, and are you online?');
+  /** @param {boolean} changes */
+  constructor(changes) {
+    super(`The broker does not answer. Is it running, and are you online?${changes ? ` ${MAY_BE_MADE}` : ''}`);
   }
 }
 
 /** A success response that is not JSON: the connection was lost in the middle of the response, or a proxy responded in place of the broker. */
 class CutShort extends Error {
-  /** @param {string} method */
-  constructor(method) {
-    super(
-      `The response of the broker is incomplete. ${method === 'GET' ? 'Try again.' : 'Your change may have been made: check before you repeat it.'}`,
-    );
+  /** @param {boolean} changes */
+  constructor(changes) {
+    super(`The response of the broker is incomplete. ${changes ? MAY_BE_MADE : 'Try again.'}`);
   }
+}
+
+/** Requests with POST that only read, try or begin something. Signing in and out are no changes that a person would look for. */
+const CHANGES_NOTHING = /^\/owner\/(simulate|governance\/plan$|sign-(in|out)$)|\/(test|begin|oauth\/start)$/;
+
+/** Whether a request may change what an owner then sees. @param {string} method @param {string} path @param {unknown} body */
+function isChange(method, path, body) {
+  if (method === 'GET' || CHANGES_NOTHING.test(path)) return false;
+  const { dry_run: isTried, purpose } = /** @type {{ dry_run?: boolean, purpose?: string }} */ (body ?? {});
+  return isTried !== true && purpose !== 'sign-in';
 }
 
 /**
@@ -83,8 +96,8 @@ export const asError = (thrown) => (thrown instanceof Error ? thrown : new Error
  * Sends a request and returns the JSON of the response. Throws Refused, Unreachable or CutShort, whose messages are for a person. Without a session
  * it navigates to the sign-in page, which leads back; `signIn: false` leaves that to the caller. `written`: further members of the body, each as
  * JSON text that a person wrote; it is sent unchanged, because the broker rejects JSON that parsing here would alter (duplicate members, for
- * example). `withinMs`: the timeout, response included; 60 seconds by default for a GET, because a browser may lose its connection without
- * noticing, and a pending request delays later ones.
+ * example). `withinMs`: the timeout, response included; by default 60 seconds for a GET and two minutes for others, because a browser may lose
+ * its connection without noticing, and a pending request delays later ones.
  *
  * @template {Method} M
  * @template {import('../answers.ts').Path<M>} P
@@ -98,7 +111,7 @@ export async function ask(
   method,
   path,
   body,
-  { signIn = true, written = {}, withinMs = method === 'GET' ? READ_MS : undefined } = {},
+  { signIn = true, written = {}, withinMs = method === 'GET' ? READ_MS : CHANGE_MS } = {},
 ) {
   // The first header makes this a request that a form or link on another site cannot send; the second has it refused under the session of another owner.
   const headers = {
@@ -111,9 +124,9 @@ export async function ask(
     headers,
     cache: 'no-store',
     ...(body !== undefined && { body: jsonWith(body, written) }),
-    ...(withinMs !== undefined && { signal: AbortSignal.timeout(withinMs) }),
+    signal: AbortSignal.timeout(withinMs),
   }).catch(() => {
-    throw new Unreachable();
+    throw new Unreachable(isChange(method, path, body));
   });
   /** @type {(import('../answers.ts').Answer<M, P> & RefusalAnswer) | undefined} */
   const answer = await response.json().catch(() => undefined);
@@ -127,7 +140,7 @@ export async function ask(
     if (refused.code === 'forbidden' && method !== 'GET') dispatchEvent(new CustomEvent(FORBIDDEN));
     throw refused;
   }
-  if (answer === undefined) throw new CutShort(method);
+  if (answer === undefined) throw new CutShort(isChange(method, path, body));
   if (path === '/owner/me') shownOwner = /** @type {import('../answers.ts').Me} */ (answer).id;
   return answer;
 }
