@@ -1,7 +1,7 @@
 /** Slow and failing answers of the broker, in a real browser: the console says what happened, and loses nothing that was entered. */
 import { expect, test } from 'vitest';
 import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
-import { card, goTo, has, look, openConsole, said, says, write } from '../world/browser/console.ts';
+import { card, choose, goTo, has, look, openConsole, said, says, write } from '../world/browser/console.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
 
 const UNAVAILABLE = { error: 'audit_unavailable', detail: 'The audit cannot be written now. Try again in a moment.' };
@@ -84,6 +84,42 @@ describeInChromium('slow and failing answers', () => {
     await page.click('dialog #deny');
     await page.until(`document.querySelector('${card(id)}')?.dataset.state !== 'waiting'`);
     expect((await organisation.ask('GET', `/owner/approvals/${id}`)).body.note).toBe('Ask again on Monday');
+  });
+
+  test('terms of a standing approval that were written are still there after the approval failed', async () => {
+    const id = await hold();
+    const fill = async () => {
+      await page.click('dialog .standing summary');
+      await page.until(`document.querySelector('#standing-count') !== null`);
+      await write(page, '#standing-count', '7');
+      await choose(page, '#standing-span', '604800');
+    };
+    const isFilled = `document.querySelector('#standing-count')?.value === '7' && document.querySelector('#standing-span').value === '604800'`;
+    await page.until(`document.querySelector('${card(id)}') !== null`);
+    await look(page, id);
+    await answerWith(page, 'POST', `/owner/approvals/${id}/approve`, { status: 503, body: UNAVAILABLE });
+    await page.click('.decide .approve');
+    await fill();
+    await page.click('dialog #approve');
+    await says(page, UNAVAILABLE.detail);
+    await page.click('.decide .approve');
+    await page.until(isFilled);
+    // The page of the link keeps them, too.
+    await page.open(`${world.running.baseUrl}/approve/${id}`);
+    await answerWith(page, 'POST', `/owner/approvals/${id}/approve`, { status: 503, body: UNAVAILABLE });
+    await page.until(`document.querySelector('.decide button.primary:enabled') !== null`);
+    await page.click('.decide button.primary');
+    await fill();
+    await page.click('dialog #approve');
+    await has(page, '.decide', UNAVAILABLE.detail);
+    await answerAgain(page);
+    await page.click('.decide button.primary');
+    await page.until(isFilled);
+    await page.until(`!document.querySelector('dialog #approve').disabled`);
+    await page.click('dialog #approve');
+    await page.until(`document.body.innerText.includes('The call was made')`);
+    const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
+    expect(body.standing_approvals).toMatchObject([{ count: 7 }]);
   });
 
   test('a change whose answer does not arrive ends after two minutes, and says that it may have been made', async () => {

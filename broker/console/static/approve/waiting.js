@@ -37,6 +37,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, answered, dec
   /** The confirmation that is open, and the hash of its request: it closes when the request changes. */
   const [asking, setAsking] = useState(/** @type {{ verb: Verb, hash: string } | undefined} */ (undefined));
   const [note, setNote] = useState('');
+  const [terms, setTerms] = useState(/** @type {StandingBody | undefined} */ (undefined));
   const [byClick, setByClick] = useState(false);
   const seconds = useSecondsLeft(held);
   const ways = decisionMethodsOf(me ?? undefined, byClick);
@@ -78,6 +79,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, answered, dec
     setAsking(undefined);
     // Kept when the decision fails: the next confirmation begins with it.
     setNote(own);
+    if (verb === 'approve') setTerms(standing);
     if (standing)
       return decide(verb, () => sendStanding({ id, requestHash: held.request_hash, standing, ...words(own) }));
     return decide(verb, () =>
@@ -121,7 +123,7 @@ export function Waiting({ id, state: { held, changed, stale }, me, answered, dec
     }
     ${
       asking?.hash === held.request_hash &&
-      html`<${ConfirmCall} what=${asking.verb} held=${held} id=${id} written=${note}
+      html`<${ConfirmCall} what=${asking.verb} held=${held} id=${id} written=${note} terms=${terms}
         onYes=${(/** @type {string} */ own, /** @type {boolean} */ _all, /** @type {StandingBody | undefined} */ standing) => confirmed(asking.verb, own, standing)}
         onClose=${() => setAsking(undefined)} />`
     }

@@ -32,7 +32,7 @@ export function ConfirmDecision({ what, entry, deciding, others, approve, deny, 
     ) => (what === 'approve' ? approve(note, standing) : deny(note, all));
     return (
       held &&
-      html`<${ConfirmCall} what=${what === 'approve' ? 'approve' : 'deny'} byPasskey=${what === 'deny-passkey'} held=${held} others=${others} written=${deciding.unsent(entry.key)} onYes=${onYes} onClose=${onClose} />`
+      html`<${ConfirmCall} what=${what === 'approve' ? 'approve' : 'deny'} byPasskey=${what === 'deny-passkey'} held=${held} others=${others} written=${deciding.unsent(entry.key)} terms=${deciding.unsentTerms(entry.key)} onYes=${onYes} onClose=${onClose} />`
     );
   }
   if (what === 'approve')

@@ -38,6 +38,8 @@ export function useDeciding({ open, settle, reload, done }) {
   const [version, setVersion] = useState(0);
   /** Notes of decisions that failed, by the key of their entry: the next confirmation begins with them. */
   const notes = useRef(/** @type {Map<string, string>} */ (new Map()));
+  /** Their standing approvals, too. */
+  const terms = useRef(/** @type {Map<string, StandingBody>} */ (new Map()));
   const keep = (/** @type {string} */ key, /** @type {string} */ note) => notes.current.set(key, note);
   /** `{ subject, seen, word }`, or undefined while there is nothing to decide. */
   const onScreen = useRef(/** @type {Shown | undefined} */ (undefined));
@@ -56,6 +58,9 @@ export function useDeciding({ open, settle, reload, done }) {
     const { entry, now } = begun;
     setBusy((before) => ({ ...before, [entry.key]: what }));
     keep(entry.key, note ?? '');
+    // A denial says nothing about the terms of an approval that failed before it.
+    if (standing) terms.current.set(entry.key, standing);
+    else if (what === 'approve') terms.current.delete(entry.key);
     try {
       const decided = await say(entry, what, now, note, standing);
       if (decided.changed) {
@@ -64,6 +69,7 @@ export function useDeciding({ open, settle, reload, done }) {
       } else {
         const { outcome, late } = decided;
         keep(entry.key, '');
+        terms.current.delete(entry.key);
         if (outcome.waits) setVersion((before) => before + 1);
         else settle(entry.key, outcome);
         // The card shows the outcome, too; this announcement is for screen readers.
@@ -99,7 +105,8 @@ export function useDeciding({ open, settle, reload, done }) {
     return subject && 'approval_id' in subject ? subject : undefined;
   };
   const unsent = (/** @type {string} */ key) => notes.current.get(key);
-  return { act, busy, version, shown, ready, scopes, held, keep, unsent };
+  const unsentTerms = (/** @type {string} */ key) => terms.current.get(key);
+  return { act, busy, version, shown, ready, scopes, held, keep, unsent, unsentTerms };
 }
 
 /**

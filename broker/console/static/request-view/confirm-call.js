@@ -37,15 +37,15 @@ const PARTLY = 'Others have to approve it, too. Then it is made, exactly as you 
 /**
  * `held`: the call as shown. `byPasskey`: whether a passkey signs the decision, which is then for one call only. `others`: how many more calls of
  * the same agent wait, which can be denied, too. `onYes(note, all, standing)`: the note is empty when none was written; `standing`: a standing
- * approval that goes with an approval. `id`: the id of the call when `held` has none. `written`: a note to begin with, such as that of a decision that
- * failed.
+ * approval that goes with an approval. `id`: the id of the call when `held` has none. `written` and
+ * `terms`: a note, and a standing approval, to begin with, such as those of a decision that failed.
  *
  * @param {{
- *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number, byPasskey?: boolean, written?: string,
+ *   what: 'approve' | 'deny', held: HeldCall | Waits, id?: string, others?: number, byPasskey?: boolean, written?: string, terms?: StandingBody,
  *   onYes: (note: string, all: boolean, standing?: StandingBody) => void, onClose: () => void,
  * }} props
  */
-export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, written, onYes, onClose }) {
+export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, written, terms, onYes, onClose }) {
   const [standing, setStanding] = useState(/** @type {StandingBody | 'wrong' | undefined} */ (undefined));
   const approvalId = 'approval_id' in held ? held.approval_id : id;
   const [all, setAll] = useState(false);
@@ -68,7 +68,7 @@ export function ConfirmCall({ what, held, id, others = 0, byPasskey = false, wri
           Also deny the other ${others === 1 ? 'call' : `${others} calls`} of this agent that ${others === 1 ? 'waits' : 'wait'}
         </label>`
       }
-      ${what === 'approve' && approvalId && html`<${StandingFields} id=${approvalId} hear=${setStanding} />`}
+      ${what === 'approve' && approvalId && html`<${StandingFields} id=${approvalId} written=${terms} hear=${setStanding} />`}
       <p class="quiet small">${what === 'deny' ? after : isPartly(held) ? PARTLY : changedTexts(held).length > 0 ? IF_MADE : after}</p>
       <div class="buttons">
         <button type="button" onClick=${onClose}>Cancel</button>

@@ -17,12 +17,13 @@ const SPANS = [
 const MAX_SHOWN = 80;
 
 /**
- * `hear` receives the standing approval to send with the approval; undefined when none is wanted. `wrong`: the input is invalid.
+ * `hear` receives the standing approval to send with the approval; undefined when none is wanted. `wrong`: the input is invalid, or the fields are
+ * still loading. `written`: the terms to begin with, such as those of an approval that failed.
  *
- * @param {{ id: string, hear: (standing: Heard) => void }} props
+ * @param {{ id: string, written?: StandingBody, hear: (standing: Heard) => void }} props
  */
-export function StandingFields({ id, hear }) {
-  const [open, setOpen] = useState(false);
+export function StandingFields({ id, written, hear }) {
+  const [open, setOpen] = useState(written !== undefined);
   const [offer, setOffer] = useState(/** @type {StandingOffer | undefined} */ (undefined));
   const [failed, setFailed] = useState(/** @type {string | undefined} */ (undefined));
   useEffect(() => {
@@ -34,22 +35,25 @@ export function StandingFields({ id, hear }) {
   }, [open]);
   // Before the browser paints, here and below (useEffect runs after it), so that an approval immediately afterwards sends what the page shows.
   useLayoutEffect(() => {
-    if (!open) hear(undefined);
-  }, [open]);
-  return html`<details class="standing" onToggle=${openTo(setOpen)}>
+    if (!open || failed || (offer && !offer.possible)) hear(undefined);
+    else if (!offer) hear('wrong');
+  }, [open, failed, offer]);
+  return html`<details class="standing" open=${written !== undefined} onToggle=${openTo(setOpen)}>
     <summary>Also the next calls like this one…</summary>
     ${failed && html`<p class="small" data-kind="bad" role="alert">${failed}</p>`}
     ${open && !offer && !failed && html`<p class="quiet small">Loading…</p>`}
-    ${open && offer && (offer.possible ? html`<${Terms} offer=${offer} hear=${hear} />` : html`<p class="small standing-not">${visibleLine(offer.why ?? '')}</p>`)}
+    ${open && offer && (offer.possible ? html`<${Terms} offer=${offer} written=${written} hear=${hear} />` : html`<p class="small standing-not">${visibleLine(offer.why ?? '')}</p>`)}
   </details>`;
 }
 
-/** @param {{ offer: StandingOffer, hear: (standing: Heard) => void }} props */
-function Terms({ offer, hear }) {
-  const [count, setCount] = useState('10');
-  const [span, setSpan] = useState('3600');
-  const [limits, setLimits] = useState(/** @type {Record<string, string>} */ ({}));
+/** @param {{ offer: StandingOffer, written: StandingBody | undefined, hear: (standing: Heard) => void }} props */
+function Terms({ offer, written, hear }) {
   const [from] = useState(() => Date.now());
+  const [count, setCount] = useState(String(written?.count ?? 10));
+  const [span, setSpan] = useState(() => spanOf(written, from));
+  const [limits, setLimits] = useState(() =>
+    Object.fromEntries((written?.free ?? []).map(({ member, at_most }) => [member, String(at_most ?? '')])),
+  );
   const free = offer.members
     .filter(({ member }) => limits[member] !== undefined)
     .map(({ member, at_most }) => ({ member, at_most: at_most === null ? null : Number(limits[member]) }));
@@ -90,6 +94,13 @@ function Terms({ offer, hear }) {
     <p class="small standing-says" role="status" data-kind=${problem ? 'bad' : undefined}>
       ${problem ?? standingSentence({ count: Number(count), until, session, free })}</p>
   `;
+}
+
+/** Returns the chosen duration of terms that were written some minutes ago. @param {StandingBody | undefined} written @param {number} now */
+function spanOf(written, now) {
+  if (written?.session) return 'session';
+  const left = written?.until === undefined ? 0 : (Date.parse(written.until) - now) / 1000;
+  return String((SPANS.find(({ seconds }) => seconds >= left) ?? SPANS.at(-1))?.seconds);
 }
 
 /** @param {{ one: StandingOffer['members'][number], limit: string | undefined, set: (limit: string | undefined) => void }} props */
