@@ -105,6 +105,25 @@ describeInChromium('a real browser', () => {
     await page.until(`document.querySelector('h1')?.innerText === 'Activity'`);
   });
 
+  test('a person who comes back from the provider with Back and starts again still gets to the page requested at first', async () => {
+    const { world } = await worldOfAnn();
+    await inviteAnn(await world.organisation(), 'viewer');
+    const page = await openPage({ width: 800, height: 600 });
+    await page.open(`${world.running.baseUrl}/console/activity?result=denied`);
+    await page.until(`location.pathname === '/console/sign-in' && document.querySelector('#at-provider') !== null`);
+    // Two clicks see the same storage as a click, Back from a provider that shows a page, and another click.
+    const leaves = `(() => {
+      const link = document.querySelector('#at-provider');
+      const stays = (event) => event.preventDefault();
+      navigation.addEventListener('navigate', stays, { once: true });
+      link.click();
+    })()`;
+    await page.value(leaves);
+    await page.click('#at-provider');
+    await page.until(`location.pathname + location.search === '/console/activity?result=denied'`);
+    await page.until(`document.querySelector('h1')?.innerText === 'Activity' && sessionStorage.length === 0`);
+  });
+
   test('a person in several organisations gets from the link of a held call to the organisation of that call', async () => {
     const { world, other } = await worldOfTwoOrganisations('approver');
     const page = await openPage({ width: 800, height: 600 });

@@ -20,6 +20,7 @@ import { onNoticeClick } from '/console/notices/push.js';
 import { OverviewPage } from '/console/overview/overview.js';
 import { PasskeysPage } from '/console/passkeys/passkeys.js';
 import { PeoplePage } from '/console/people/people.js';
+import { forgetPlace } from '/console/place.js';
 import { PoliciesPage } from '/console/policies/policies.js';
 import { PolicyPage } from '/console/policy/policy.js';
 import { ReceiptPage } from '/console/receipt/receipt.js';
@@ -88,6 +89,10 @@ function App() {
     ask('GET', '/owner/me').then(setOwner, (thrown) => setError(asError(thrown)));
   }, []);
   useEffect(load, []);
+  // The page that was asked for before a sign-in has been reached.
+  useEffect(() => {
+    if (owner) forgetPlace();
+  }, [owner]);
   // An unchanged owner stays the same object, so that pages are not drawn again. When the read fails, the page keeps what it shows.
   const refresh = () =>
     ask('GET', '/owner/me').then(

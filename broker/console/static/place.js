@@ -27,11 +27,17 @@ export function takeUndone() {
   return undone;
 }
 
-/** Removes and returns the stored address: a path of a console page on this origin, otherwise the console. */
+/** Returns the stored address: a path of a console page on this origin, otherwise the console. */
+export const findPlace = () => placeIn(sessionStorage.getItem(KEY)) ?? '/console';
+
+/** Removes the stored address, when a page was reached. */
+export const forgetPlace = () => sessionStorage.removeItem(KEY);
+
+/** Removes and returns the stored address, as `findPlace`. */
 export function takePlace() {
-  const kept = sessionStorage.getItem(KEY);
-  sessionStorage.removeItem(KEY);
-  return placeIn(kept) ?? '/console';
+  const place = findPlace();
+  forgetPlace();
+  return place;
 }
 
 /** @param {string | null} text */

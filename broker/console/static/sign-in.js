@@ -3,7 +3,7 @@
 import { asError, ask, Refused } from '/console/api.js';
 import { byId, html, render, useEffect, useState } from '/console/html.js';
 import { signInWithPasskey, wasCancelled, withoutPasskeys } from '/console/passkeys/ceremony.js';
-import { keepNamedPlace, takePlace, takeUndone } from '/console/place.js';
+import { findPlace, keepNamedPlace, takePlace, takeUndone } from '/console/place.js';
 import { Command } from '/console/shell/command.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -108,7 +108,8 @@ function AtProvider({ options: { start_url, provider } }) {
   const leave = (/** @type {Event} */ event) => {
     event.preventDefault();
     const to = new URL(start_url);
-    to.searchParams.set('page', takePlace());
+    // It stays stored: the person may come back with the browser's Back, and start again.
+    to.searchParams.set('page', findPlace());
     location.assign(to);
   };
   return html`
