@@ -10,6 +10,7 @@ import { type BrokerReply, type BrokerRequest, BrokerUnreachable, type Send } fr
 import { signedSend } from '../mcp/client/signed-send.ts';
 import { commandWith, type Reached } from './command-with.ts';
 import { CommandFailed, OutcomeUnknown, RefusedByBroker } from './failure.ts';
+import { ownerOf, refuseOwner } from './named-owner.ts';
 import { PROGRAM } from './program-name.ts';
 import { printJson } from './terminal/output.ts';
 
@@ -192,6 +193,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const given = givenToken(options);
   const url = givenUrl(options);
   if (given) {
+    refuseOwner(options, options.ownerToken ? '--owner-token' : 'AGENT_BROKER_OWNER_TOKEN');
     if (url !== undefined) await expectBroker(url);
     return connection(url ?? (await localBroker(options)).url, given, options);
   }
@@ -204,12 +206,6 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const token = String(session.token);
   return connection(local.url, token, options);
 }
-
-/** The body of a request for the session or the link of an owner. */
-export const ownerOf = ({ email, organisation }: ConnectionOptions): { email?: string; organisation?: string } => ({
-  ...(email && { email }),
-  ...(organisation && { organisation }),
-});
 
 /** Throws CommandFailed when the server is not a broker: a wrong address gets neither the owner's session nor a secret. */
 async function expectBroker(url: string): Promise<void> {

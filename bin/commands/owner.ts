@@ -4,11 +4,11 @@ import {
   type ConnectionOptions,
   connectAsOwner,
   connectLocally,
-  ownerOf,
   print,
   withConnection,
 } from '../connection.ts';
 import { CommandFailed, WrongUsage } from '../failure.ts';
+import { ownerOf } from '../named-owner.ts';
 import { openOwnerApi } from '../owner-api.ts';
 import { commandLine } from '../server-entry.ts';
 import { line, styled } from '../terminal/line.ts';

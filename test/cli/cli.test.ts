@@ -142,6 +142,23 @@ describe('exit codes', () => {
     expect(code, stderr).toBe(0);
   });
 
+  test('2 for an owner or an organisation beside an owner session, which decides both', async () => {
+    const session = (await run(['owner', 'token'])).stdout.trim();
+    const list = ['agent', 'list', '--json'];
+    for (const [words, env, says] of [
+      [['--email', 'bob@acme.example', '--owner-token', session], {}, /^--email changes nothing .*\(--owner-token\)/],
+      [
+        ['--organisation', 'elsewhere'],
+        { AGENT_BROKER_OWNER_TOKEN: session },
+        /^--organisation .*\(AGENT_BROKER_OWNER_TOKEN\)/,
+      ],
+    ] as const) {
+      const { code, stdout, stderr } = await run([...list, ...words], { env });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(says);
+    }
+  });
+
   test('1 for invalid settings, all of which are named', async () => {
     const { code, stderr } = await runApart(['serve'], { AGENT_BROKER_COLOUR: 'red', PORT: 'many' });
     expect(code).toBe(1);

@@ -1,0 +1,21 @@
+/** The options with which the operator of a machine names an owner or an organisation: `--email` and `--organisation`. */
+import type { Reached } from './command-with.ts';
+import { WrongUsage } from './failure.ts';
+
+/** The body of a request for the session or the link of an owner. */
+export const ownerOf = ({ email, organisation }: Reached): { email?: string; organisation?: string } => ({
+  ...(email && { email }),
+  ...(organisation && { organisation }),
+});
+
+/**
+ * Throws WrongUsage where an owner or an organisation is named beside a session, which is of one owner in one organisation: the command would act there.
+ * `session`: the option or variable that contains the session.
+ */
+export function refuseOwner(options: Reached, session: string): void {
+  const [named] = Object.keys(ownerOf(options));
+  if (named === undefined) return;
+  throw new WrongUsage(
+    `--${named} changes nothing beside an owner session (${session}), which is of one owner in one organisation. Leave out --${named}, or the session.`,
+  );
+}
