@@ -157,7 +157,8 @@ const DONE: Record<Edited['change'], [did: string, would: string]> = {
   none: ['Nothing to change in', 'Nothing to change in'],
 };
 
-export function describeConnected(done: Connected): string {
+/** Describes the result. `options`: of the command, for the command lines in the text. */
+export function describeConnected(done: Connected, options: ConnectOptions): string {
   const { client, config, change, lines, profile, agent, agent_id, warning, dry_run } = done;
   const { title, afterwards } = clientNamed(client);
   const key =
@@ -168,7 +169,7 @@ export function describeConnected(done: Connected): string {
       : `Uses the agent ${agent_id} of ${profile}.`;
   const undone =
     change === 'removed' && !dry_run
-      ? `Restart ${title}, so that it stops the server. The agent and its key are still there; to revoke it: ${PROGRAM} agent revoke AGENT_ID.`
+      ? `Restart ${title}, so that it stops the server. The agent and its key are still there; to revoke it: ${commandWith(options, 'agent revoke AGENT_ID')}`
       : undefined;
   return [
     ...(profile === undefined ? [] : [key, ...(agent === 'made' ? describeNewAgent(done) : [])]),

@@ -33,7 +33,7 @@ export function addConnectCommand(program: Command): void {
       // Interactive questions are only for people who did not name a client.
       const asks = named === undefined && !options.undo && isNewAgent(client, options);
       const done = await connectClient(client, asks ? await askTerms(options) : options);
-      print(options, done, () => describeConnected(done));
+      print(options, done, () => describeConnected(done, options));
     });
 }
 

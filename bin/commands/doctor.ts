@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Check } from '../doctor/check.ts';
 import { WrongUsage } from '../failure.ts';
 import { PROGRAM } from '../program-name.ts';
+import { commandLine } from '../server-entry.ts';
 
 const MARKS: Record<Check['result'], string> = { ok: 'ok  ', warning: 'warn', failed: 'FAIL', skipped: '-   ' };
 
@@ -43,14 +44,15 @@ async function tellExposure(words: readonly string[], { json, metadata }: Option
 }
 
 async function examineAll(file: string | undefined): Promise<Check[]> {
-  const { NoProfile, ProfileError, readProfile } = await import('../../mcp/profile.ts');
+  const { NoProfile, ProfileError, profilePath, readProfile } = await import('../../mcp/profile.ts');
   const { examine } = await import('../doctor/checks.ts');
   try {
     const profile = readProfile(process.env, file);
     return [{ check: 'profile', result: 'ok', detail: `agent ${profile.agentId}` }, ...(await examine(profile))];
   } catch (error) {
     if (!(error instanceof ProfileError)) throw error;
-    const advice = error instanceof NoProfile ? `Make an agent with: ${PROGRAM} agent create NAME` : undefined;
+    const place = commandLine(['--out', profilePath(process.env, file) ?? '']);
+    const advice = error instanceof NoProfile ? `Make an agent with: ${PROGRAM} agent create NAME ${place}` : undefined;
     return [{ check: 'profile', result: 'failed', detail: error.message, ...(advice !== undefined && { advice }) }];
   }
 }

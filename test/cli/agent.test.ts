@@ -516,11 +516,13 @@ describe('doctor', () => {
   });
 
   test('reports a missing profile, and a profile that others can read', async () => {
-    const none = await doctor({}, join(folder, 'no-such.json'));
+    const missing = join(folder, 'no-such.json');
+    const none = await doctor({}, missing);
     expect(none.checks).toMatchObject([
       { check: 'profile', result: 'failed', detail: expect.stringContaining('no agent profile') },
     ]);
-    expect(none.of('profile').advice).toContain('agent create');
+    expect(none.of('profile').advice).toMatch(/agent create NAME --out .*no-such\.json/);
+    expect(none.of('profile').advice).toContain(missing);
     if (process.platform === 'win32') return;
     const open = changed({});
     chmodSync(open, 0o644);

@@ -72,7 +72,8 @@ describe('agent-broker connect', () => {
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('Nothing to change')]);
     const refused = await run(...words);
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('there already')]);
-    const undone = await run('connect', 'cursor', '--undo');
+    const undone = await run('connect', 'cursor', '--undo', '--data', data, '--organisation', 'home');
+    expect(undone.stdout).toContain(`agent revoke AGENT_ID --organisation home --data ${data}`);
     expect(undone.stdout).toContain('- "agent-broker": {');
     expect(undone.stdout).toContain('Restart Cursor, so that it stops the server.');
     expect(undone.stdout).not.toContain('shows it in Settings');
