@@ -14,7 +14,7 @@ import { usesTheSame } from './limits.ts';
 import type { ToolOnFile } from './mcp/tool-on-file.ts';
 import { approvalsNeeded } from './refusal.ts';
 import { reloadPrincipal } from './reload.ts';
-import { repeatOf } from './repeat.ts';
+import { type Repeatable, repeatOf } from './repeat.ts';
 
 /**
  * Decides the call. The body is compared with standing approvals only when something holds the call, because that needs the whole body.
@@ -23,7 +23,7 @@ import { repeatOf } from './repeat.ts';
  */
 export function decideCall(
   facts: Facts,
-  call: Call,
+  call: Repeatable,
   { ask, onFile, spent }: { ask: Ask; onFile: ToolOnFile | undefined; spent: ReadonlySet<string> },
   now: Instant,
 ): { verdict: Verdict; ask: Ask } {

@@ -6,11 +6,14 @@ import { isFormType } from './judge-body.ts';
 import type { ToolOnFile } from './mcp/tool-on-file.ts';
 import { isLong } from './raw-request.ts';
 
+/** What of a call is compared. */
+export type Repeatable = { who: Pick<Call['who'], 'sessionId'> } & Pick<
+  Call,
+  'action' | 'path' | 'query' | 'headers' | 'git' | 'raw' | 'given' | 'caller'
+>;
+
 /** Undefined for git requests, which are never held. */
-export function repeatOf(
-  call: Pick<Call, 'who' | 'action' | 'path' | 'query' | 'headers' | 'git' | 'raw' | 'given' | 'caller'>,
-  onFile: ToolOnFile | undefined,
-): Repeat | undefined {
+export function repeatOf(call: Repeatable, onFile: ToolOnFile | undefined): Repeat | undefined {
   const { action, path, query, headers, git, raw, caller } = call;
   if (git) return undefined;
   return {

@@ -10,6 +10,7 @@ import { present } from '../runtime/present.ts';
 import { ANY_ADDRESS } from '../store/facts-breakers.ts';
 import type { FactsReader } from '../store/facts-reader.ts';
 import type { Action } from '../wire/action.ts';
+import { decideCall } from './decide-call.ts';
 import { type EarlierCalls, withPast } from './earlier-calls.ts';
 import {
   type ToolOnFile,
@@ -23,8 +24,17 @@ import { inferScope, naming } from './raw-scope.ts';
 import { askOf, type ReadCall, readCall } from './read-call.ts';
 import type { AgentSeenValues } from './seen-values.ts';
 
-/** Rules to decide by instead of those in force; already accepted by `readRules`. */
-export type Proposed = { policy?: readonly RuleSource[]; guardrails?: readonly RuleSource[] };
+/**
+ * `policy` and `guardrails`: rules to decide by instead of those in force; already accepted by `readRules`. `withStanding`: standing approvals count as
+ * for a call to `POST /v1/actions` without a session.
+ */
+export type Proposed = {
+  policy?: readonly RuleSource[];
+  guardrails?: readonly RuleSource[];
+  withStanding?: boolean;
+};
+
+const NONE_SPENT: ReadonlySet<string> = new Set();
 
 /** `action` without a scope: it is inferred, as for a raw request. `git`: what the git entry point would have read of it. `caller`: for whom it is, on platforms that honour callers. */
 export type SimulatedAction = {
@@ -43,6 +53,8 @@ export type Simulated =
       /** The parsed call; undefined when it is malformed and its agent may make no call anyway. */
       read: { call: Extract<ReadCall, { ok: true }>['call']; ask: Ask; onFile: ToolOnFile | undefined } | undefined;
       loaded: LoadedFacts;
+      /** The store was restored and not reviewed yet: no call is made. */
+      isUnreviewed: boolean;
     }
   | { kind: 'invalid'; refused: Extract<ReadCall, { ok: false }> };
 
@@ -88,7 +100,15 @@ export async function simulate(
   const ask = concrete && (await services.seenValues.withFirstTimes(facts, concrete));
   const onFile = ask && (await toolOnFile(services, facts.agent.organisationId, loaded.platform, ask));
   const whole = ask && (await withPast(services, facts, withEffect(ask, onFile), now));
-  const decided = whole ? decide(facts, whole, now) : present(stopped, 'verdict');
+  const repeatable =
+    read.ok && ask && proposed.withStanding && !git
+      ? { who: { sessionId: null }, action: { ...named, scope: ask.scope }, ...read.call, caller: undefined }
+      : undefined;
+  const decideNow = (asking: Ask) =>
+    repeatable
+      ? decideCall(facts, repeatable, { ask: asking, onFile, spent: NONE_SPENT }, now).verdict
+      : decide(facts, asking, now);
+  const decided = whole ? decideNow(whole) : present(stopped, 'verdict');
   const verdict = inferred && decided.kind === 'deny' ? naming(decided, inferred) : decided;
   const held = verdict.kind === 'deny' || !onFile ? undefined : (whyQuarantined(onFile) ?? whyAbsent(onFile, false));
   return {
@@ -100,5 +120,6 @@ export async function simulate(
     guardrails: { version: proposed.guardrails ? null : guardrails.version },
     read: read.ok && ask ? { call: read.call, ask, onFile } : undefined,
     loaded,
+    isUnreviewed: rows.some(({ restored }) => restored !== null),
   };
 }

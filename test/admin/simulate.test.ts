@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
+import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectStatus, type TestAgent } from '../world/agent.ts';
 import { expectEnvelope, withoutCalls } from '../world/evidence.ts';
 import { ONE_STORE, postgresNote } from '../world/stores.ts';
@@ -39,6 +40,44 @@ describe.each(ONE_STORE)(`POST /owner/simulate on %s${postgresNote}`, (store) =>
     expect(Object.keys(found).length, dialect).toBeGreaterThan(15);
     return found;
   }
+
+  test('counts a standing approval as the call would, and uses none of it', async () => {
+    const id = await agent.hold(WRITE);
+    const standing = { count: 1, for_seconds: 600 };
+    expect((await organisation.approve(id, { standing })).status).toBe(200);
+    const allowed = await withoutCalls(world, () => ask(WRITE));
+    expect(allowed.body).toMatchObject({ decision: 'allow', detail: expect.stringContaining('a standing approval') });
+    const other = await ask({ ...WRITE, data: { to: 'b@acme.example' } });
+    expect(other.body).toMatchObject({ decision: 'require_approval' });
+    // It was given under the rules in force.
+    const rules = [{ effect: 'require_approval', scopes: ['demo:write'] }];
+    expect((await ask({ ...WRITE, policy_rules: rules })).body).toMatchObject({ decision: 'require_approval' });
+    expect((await agent.act(WRITE)).status).toBe(200);
+    expect((await ask(WRITE)).body).toMatchObject({ decision: 'require_approval' });
+    expect((await agent.act(WRITE)).status).toBe(202);
+  });
+
+  test('says why a call would not be made: no connection, or a restored store that nobody has reviewed', async () => {
+    expect((await ask(READ)).body).not.toHaveProperty('prevented');
+    const bare = await world.organisation();
+    await bare.platform({ id: 'bare', manifest: { scopes: { 'bare:read': ['GET /items'] } }, secret: null });
+    const lone = await bare.agent({ grants: { bare: { scopeList: ['bare:read'] } } });
+    const call = { platform: 'bare', endpoint: '/items', method: 'GET', scope: 'bare:read' };
+    const lacking = await bare.ask('POST', '/owner/simulate', { agent_id: lone.agentId, ...call });
+    expect(lacking.body).toMatchObject({
+      decision: 'allow',
+      prevented: { error: 'platform_not_connected', detail: expect.stringContaining('Connect bare') },
+    });
+    expect((await lone.act(call)).body).toMatchObject({ error: 'platform_not_connected' });
+    const now = Date.now();
+    await world.db
+      .transaction()
+      .execute((tx) => endPendingItems(tx, { now, nothingSince: false, madeAt: now - 3_600_000 }));
+    const unreviewed = await ask(READ);
+    expect(unreviewed.body).toMatchObject({ decision: 'allow', prevented: { error: 'store_restored' } });
+    expect((await agent.act(READ)).body).toMatchObject({ error: 'store_restored' });
+    await world.db.updateTable('organisations').set({ restored: null }).execute();
+  });
 
   test('returns the result of a call with its reason, and writes and sends nothing', async () => {
     const before = await everything();

@@ -204,7 +204,12 @@ export async function remainingSteps(
   return [...new Map(found.map((one) => [one.detail, one])).values()];
 }
 
-function toConnect(lack: NonNullable<ReturnType<typeof connectionLack>>, platformId: string, scope: string): string {
+/** Returns what an owner does about a connection that cannot be used, in a sentence. */
+export function toConnect(
+  lack: NonNullable<ReturnType<typeof connectionLack>>,
+  platformId: string,
+  scope: string,
+): string {
   switch (lack) {
     case 'needs_consent':
       return `Connect ${platformId} again and consent to more: ${scope} needs it.`;

@@ -125,7 +125,7 @@ function expectJson(text) {
 }
 
 /** @param {{ title: string, result: Simulation }} props */
-function Verdict({ title, result: { decision, detail, matched, mask } }) {
+function Verdict({ title, result: { decision, detail, matched, mask, prevented } }) {
   return html`
     <div class="verdict" data-decision=${decision}>
       <p class="small quiet">${title}</p>
@@ -137,6 +137,7 @@ function Verdict({ title, result: { decision, detail, matched, mask } }) {
           ${matched.map((rule, at) => html`<li key=${at} class="theirs">${effectOf(rule.effect).words}: ${rule.source} <strong>${visibleLine(rule.name)}</strong>${rule.error && html` <span class="wrong">${visibleLine(rule.error)}</span>`}</li>`)}
         </ul>`
       }
+      ${prevented && html`<p class="small theirs why">It would not be made now: ${visibleLine(prevented.detail)}</p>`}
       ${mask && html`<p class="small theirs">Masked in its answer: ${visibleLine(maskOf(mask))}</p>`}
     </div>
   `;

@@ -68,6 +68,10 @@ const Simulation = z
       .object({ members: z.array(z.string()), values: z.array(z.enum(VALUE_KINDS)), rules: z.array(z.string()) })
       .optional()
       .describe('what would be masked in its answer, and the rules that mask it'),
+    prevented: z
+      .object({ error: z.enum(['store_restored', 'platform_not_connected', 'needs_consent']), detail: z.string() })
+      .optional()
+      .describe('why the call would not be made now, whatever the decision: its error, and what an owner can do'),
     suspends: z.string().optional().describe('the guardrail that would suspend the agent'),
     policy: z
       .object({ id: z.guid().nullable(), name: z.string(), version: z.int().nullable() })
@@ -112,6 +116,7 @@ export const ownerSimulate = route({
       not_evaluated: verdict.notEvaluated,
       ...(violating && { violating }),
       ...(verdict.mask && { mask: maskShown(verdict.mask) }),
+      ...(simulated.prevented && { prevented: simulated.prevented }),
       ...(suspend && { suspends: suspend.guardrail }),
       policy: simulated.policy,
       guardrails: simulated.guardrails,
