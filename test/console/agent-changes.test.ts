@@ -68,6 +68,22 @@ describeInChromium('changing agents in the console', () => {
     } else await page.press('Escape');
   });
 
+  test('a grant that names the only connection is changed, and not replaced by what is taken for a new one', async () => {
+    const agent = await organisation.agent({ name: 'named', grants: {} });
+    const { connections } = (await organisation.ask('GET', '/owner/connections')).body;
+    const { label } = connections.find((one: { platform: string }) => one.platform === 'demo');
+    const body = { scopes: ['demo:read'], connection: label };
+    expect((await organisation.ask('POST', `/owner/agents/${agent.agentId}/grants/demo`, body)).status).toBe(201);
+    await go(`/console/agents/${agent.agentId}`);
+    await has(page, '#grants', 'demo:read');
+    await page.click('#add-grant');
+    await has(page, 'dialog', 'It has a grant there already');
+    expect(await page.value(`document.querySelector('.scope-list input[name="demo:read"]').checked`)).toBe(true);
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    await go(`/console/agents/${triage.agentId}`);
+  });
+
   test('a grant is removed after a confirmation', async () => {
     await page.click('#grants [data-verb="remove"]');
     await has(page, 'dialog', 'triage loses');

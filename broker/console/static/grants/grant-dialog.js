@@ -4,6 +4,7 @@
 /** @typedef {import('../../answers.ts').WholeAgent} WholeAgent */
 /** @typedef {import('/console/grants/terms.js').Terms} Terms */
 import { ask } from '/console/api.js';
+import { grantMeant } from '/console/grants/meant.js';
 import { bodyOf, describeChanges, termsOf } from '/console/grants/terms.js';
 import { TermsFields } from '/console/grants/terms-fields.js';
 import { html, useId, useState } from '/console/html.js';
@@ -28,8 +29,7 @@ export function GrantDialog({ agent, wanted, grant, grants, onClose, onDone }) {
   const platform = chosen || (platforms.length === 1 ? (platforms[0]?.platform_id ?? '') : '');
   const connections = platforms.find(({ platform_id }) => platform_id === platform)?.connections ?? [];
   // An existing grant on this connection is changed instead of creating another one.
-  const changed =
-    grant ?? grants.find((one) => one.platform === platform && (one.connection?.label ?? '') === connection);
+  const changed = grant ?? grantMeant(grants, platform, connection, connections);
   return html`<${Dialog} title=${grant ? `What ${visibleLine(agent.name)} may do on ${visibleLine(grant.platform)}` : `Grant ${visibleLine(agent.name)} something`} onClose=${onClose}>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!answer && !error && html`<${Loading} />`}
@@ -62,6 +62,7 @@ export function GrantDialog({ agent, wanted, grant, grants, onClose, onDone }) {
     ${changed && !grant && html`<p class="notice" data-kind="wait">It has a grant there already: this changes it.</p>`}
     ${
       platform &&
+      (grant || answer) &&
       html`<${Editor} key=${`${platform} ${connection}`} platformId=${platform} ...${{ agent, connection, onClose, onDone }} grant=${changed} />`
     }
     ${!platform && html`<div class="buttons"><button type="button" onClick=${onClose}>Cancel</button></div>`}
