@@ -64,7 +64,9 @@ export async function changeGrant(given: string, platformGiven: string, options:
     );
   if (others.length > 0 && addScopes)
     throw new CommandFailed(`${agent.name} has several grants on ${platform}: say which one with --connection.`);
-  await send(api, agent, platform, { ...options, ...(addScopes && { scopes: [...there.scopes, ...addScopes] }) });
+  // The complete list is sent: without the version it would give back what another owner takes away meanwhile.
+  const more = addScopes && { scopes: [...there.scopes, ...addScopes], version: there.version };
+  await send(api, agent, platform, { ...options, ...more });
 }
 
 export async function removeGrant(given: string, platformGiven: string, options: GrantOptions): Promise<void> {
@@ -97,8 +99,13 @@ const meant = (grants: readonly OwnedGrant[], platform: string, connection: stri
     (one) => one.platform === platform && (connection === undefined || one.connection?.label === connection),
   );
 
-async function send(api: OwnerApi, agent: Agent, platform: string, options: GrantOptions): Promise<void> {
-  const { scopes, repos, recipients, expires, approval, connection } = options;
+async function send(
+  api: OwnerApi,
+  agent: Agent,
+  platform: string,
+  options: GrantOptions & { version?: string },
+): Promise<void> {
+  const { scopes, repos, recipients, expires, approval, connection, version } = options;
   // A single keyword removes a limit; no valid entry of a list is equal to it.
   const limit = (all: string[] | undefined, none: string) => (all?.length === 1 && all[0] === none ? null : all);
   const body: Body<'POST', '/owner/agents/x/grants/y'> = {
@@ -108,6 +115,7 @@ async function send(api: OwnerApi, agent: Agent, platform: string, options: Gran
     ...expiresInSeconds(expires),
     ...(approval !== undefined && { require_approval: approval }),
     ...(connection !== undefined && { connection }),
+    ...(version !== undefined && { version }),
   };
   const path = `/owner/agents/${agent.agent_id}/grants/${encodeURIComponent(platform)}` as const;
   const changed = (await api.ask('POST', path, body)) as ChangedGrant;

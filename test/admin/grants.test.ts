@@ -36,6 +36,27 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
       (row: { agent_id: string; kind: string }) => row.agent_id === agent.id && row.kind === 'event',
     );
 
+  test('a change of a grant that somebody else changed, made or removed first is refused, and changes nothing', async () => {
+    const agent = await newAgent();
+    const made = await expectStatus(201, change(agent, { scopes: ['demo:read', 'demo:write'], version: null }));
+    const { version } = made.body.grant;
+    const refused = async (body: object, why: string) => {
+      const before = await list(agent);
+      const answer = await expectStatus(409, change(agent, body));
+      expect(answer.body).toMatchObject({ error: 'conflict', detail: expect.stringContaining(why) });
+      expect(await list(agent)).toEqual(before);
+    };
+    await refused({ scopes: ['demo:read'], version: null }, 'The agent has a grant there already');
+    // Another owner takes a scope away; a complete list that was read before would give it back.
+    const less = await expectStatus(200, change(agent, { scopes: ['demo:read'], version }));
+    expect(less.body.grant.version).not.toBe(version);
+    await refused({ scopes: ['demo:read', 'demo:write'], require_approval: true, version }, 'changed meanwhile');
+    await expectStatus(200, change(agent, { require_approval: true, version: less.body.grant.version }));
+    const [{ version: last }] = await list(agent);
+    await expectStatus(200, remove(agent));
+    await refused({ scopes: ['demo:read'], version: last }, 'removed meanwhile');
+  });
+
   test('grant, change and removal: each in force at the next call, and recorded', async () => {
     const agent = await newAgent();
     expect((await agent.act(READ)).body.reason).toBe('no_permission_record');
@@ -55,6 +76,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
         refs: null,
         ref_changes: null,
         created_at: expect.stringMatching(/Z$/),
+        version: expect.any(String),
       },
       warnings: [],
       next_steps: [],
@@ -124,6 +146,7 @@ describe.each(ONE_STORE)(`grants by owners on %s${postgresNote}`, (store) => {
     expect((await change(agent, { require_approval: false }, 'mail')).body.grant).toEqual({
       ...grant,
       require_approval: false,
+      version: expect.any(String),
     });
     expect((await change(agent, { expires_in_seconds: null }, 'mail')).body.grant).toMatchObject({
       expires_at: null,

@@ -21,6 +21,7 @@ import {
   limitsReposFirst,
   loadGrantContext,
 } from './grant-terms.ts';
+import { refuseUnseen } from './grant-version.ts';
 
 const MAX_WORDS = 4_000;
 
@@ -31,6 +32,8 @@ export type ChangeGrant = Omit<GrantPatch, 'connectionId' | 'scopes'> & {
   /** The label of the connection whose grant is changed; absent: the grant that a call without a connection uses. */
   connection?: string;
   scopes?: readonly string[];
+  /** The version of the grant that was edited, null for none; when it is another one by now, nothing is changed. */
+  version?: string | null;
 };
 
 export type ChangedGrant = {
@@ -51,7 +54,7 @@ export type ChangedGrant = {
 export async function changeGrant(
   services: Changing & { compiled: Compiled; facts: FactsReader; loadFacts: FactsLoader } & Uses<'config'>,
   by: ChangingOwner,
-  { agentId, platformId, connection, scopes, ...terms }: ChangeGrant,
+  { agentId, platformId, connection, scopes, version, ...terms }: ChangeGrant,
 ): Promise<ChangedGrant> {
   const { broker } = services;
   const context = await loadGrantContext(services, by.owner.organisation_id, agentId, platformId);
@@ -67,6 +70,7 @@ export async function changeGrant(
   const change = { reason: 'grant_changed', agent, platform: platformId, detail: recipientsIn(patch) };
   const { grant, created } = await recordInTurn(services, by, change, async (db, note) => {
     const before = await findGrant(db, context, patch.connectionId);
+    refuseUnseen(before, version);
     const after = changedGrant(context, before, patch, broker.clock());
     if (limitsReposFirst(before, after) && !isEntitled(broker, agent.organisation_id, 'repository_constraints'))
       throw new ChangeRefused('not_on_plan', NOT_ON_PLAN.repository_constraints);

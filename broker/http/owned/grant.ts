@@ -1,6 +1,7 @@
 /** The owners' view of grants. */
 
 import { z } from 'zod';
+import { grantVersion } from '../../admin/grants/grant-version.ts';
 import { type Instant, REF_CHANGES } from '../../policy/facts.ts';
 import { readConstraints, readScopes } from '../../store/stored-terms.ts';
 import type { ConnectionTable } from '../../store/tables/connections.ts';
@@ -24,6 +25,7 @@ export const Grant = z
     refs: z.array(z.string()).nullable().describe('branches and tags that it may write; null: all'),
     ref_changes: z.array(z.enum(REF_CHANGES)).nullable().describe('how it may change them; null: in any way'),
     created_at: z.iso.datetime(),
+    version: z.string().describe('of its terms, for a change of them: it differs when they do'),
   })
   .meta({ id: 'Grant' });
 
@@ -49,6 +51,7 @@ export function grantShown(
     refs: refs ? [...refs] : null,
     ref_changes: ref_changes ? [...ref_changes] : null,
     created_at: new Date(grant.created_at).toISOString(),
+    version: grantVersion(grant),
   };
 }
 

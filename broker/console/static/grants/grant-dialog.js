@@ -76,17 +76,20 @@ function Editor({ agent, platformId, connection, grant, onClose, onDone }) {
     error,
     reload,
   } = useLoaded(/** @type {const} */ (`/owner/platforms/${platformId}`), SLOW_INTERVAL_MS);
-  const [terms, setTerms] = useState(() => termsOf(grant));
+  // The grant as it was when the dialog opened: the fields begin with it, while the page goes on reading what it is now.
+  const [seen] = useState(grant);
+  const [terms, setTerms] = useState(() => termsOf(seen));
   const [saved, setSaved] = useState(/** @type {ChangedGrant | undefined} */ (undefined));
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   if (error) return html`<${Failed} error=${error} again=${reload} />`;
   if (!platform) return html`<${Loading} />`;
-  const changes = describeChanges(grant, terms);
+  const changes = describeChanges(seen, terms);
+  const over = !busy && grant?.version !== seen?.version;
   const none = terms.scopes.length === 0;
   const save = () =>
     run(async () => {
-      const body = { ...bodyOf(grant, terms), ...(connection && { connection }) };
+      const body = { ...bodyOf(seen, terms), ...(connection && { connection }), version: seen?.version ?? null };
       const answer = await ask(
         'POST',
         /** @type {const} */ (`/owner/agents/${agent.agent_id}/grants/${platformId}`),
@@ -105,7 +108,7 @@ function Editor({ agent, platformId, connection, grant, onClose, onDone }) {
       <p>It is saved.</p>
       <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Close</button></div>`;
   const ends =
-    grant && !grant.expired ? (grant.expires_at ? `until ${exactly(grant.expires_at)}` : 'does not expire') : undefined;
+    seen && !seen.expired ? (seen.expires_at ? `until ${exactly(seen.expires_at)}` : 'does not expire') : undefined;
   return html`
     <${TermsFields} platform=${platform} terms=${terms} ends=${ends} change=${(/** @type {Partial<Terms>} */ more) => setTerms({ ...terms, ...more })} />
     <div class="would" role="status" id="would">
@@ -114,9 +117,10 @@ function Editor({ agent, platformId, connection, grant, onClose, onDone }) {
       ${!none && changes.length > 0 && html`<p><strong>From its next call on:</strong></p><ul class="says">${changes.map((words) => html`<li class="theirs" key=${words}>${words}</li>`)}</ul>`}
     </div>
     <${Problem} problem=${problem} />
+    ${over && html`<p class="notice" data-kind="wait" role="status">Somebody changed this grant meanwhile. Close this and open it again to change what it is now.</p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>
-      <button type="button" class="primary" id="save-grant" disabled=${busy || none || changes.length === 0} onClick=${save}>${grant ? 'Save' : 'Grant'}</button>
+      <button type="button" class="primary" id="save-grant" disabled=${busy || none || over || changes.length === 0} onClick=${save}>${grant ? 'Save' : 'Grant'}</button>
     </div>
   `;
 }

@@ -49,6 +49,14 @@ const Terms = z.strictObject({
   connection: connection.describe(
     'the name of the connection whose grant is meant; left out: the grant that calls without a connection use',
   ),
+  version: z
+    .string()
+    .max(64)
+    .nullable()
+    .optional()
+    .describe(
+      'of the grant that was edited, null where there was none: if it is another one by now, nothing is changed',
+    ),
 });
 
 const Changed = z.object({
@@ -80,6 +88,7 @@ export const changeOwnerGrant = route({
       platformId: params.platform,
       ...(connection !== undefined && { connection }),
       ...(scopes && { scopes }),
+      ...(body.version !== undefined && { version: body.version }),
       ...lasting(body.expires_in_seconds),
       ...(body.require_approval !== undefined && { requireApproval: body.require_approval }),
       ...(recipients !== undefined && { recipients }),
