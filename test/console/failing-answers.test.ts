@@ -1,5 +1,5 @@
 /** Slow and failing answers of the broker, in a real browser: the console says what happened, and loses nothing that was entered. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { describeInChromium, type Page, startBrowser } from '../world/browser/chromium.ts';
 import { card, choose, goTo, has, look, openConsole, said, says, write } from '../world/browser/console.ts';
 import { fresh, givenWorld, shared } from '../world/world.ts';
@@ -165,6 +165,37 @@ describeInChromium('slow and failing answers', () => {
     await page.until(`document.querySelector('dialog') === null`);
     await page.value(`history.pushState(null, '', '/console/team'), dispatchEvent(new PopStateEvent('popstate'))`);
     await says(page, 'cannot be shown any more. Revoke it, and issue another one.');
+  });
+
+  test('a refused secret that cannot be removed again is reported as stored, together with why it was refused', async () => {
+    world.upstream.answer = (_, response) => response.writeHead(401).end();
+    onTestFinished(() => {
+      world.upstream.answer = undefined;
+    });
+    await answerWith(page, 'DELETE', '/owner/connections/', { status: 503, body: UNAVAILABLE });
+    await go('/console/connections/new');
+    await page.click('[data-builtin="npm"]');
+    await page.click('.elsewhere summary');
+    await write(page, '[data-part="address"]', `${world.upstream.url}/npm`);
+    await write(page, '[data-part="secret"]', 'npm_0123456789abcdef');
+    await page.click('#connect');
+    await has(page, '#refused', 'look under Connections, and remove the connection “npm” and the platform “npm”');
+    expect(await page.value(`document.querySelector('#refused').innerText`)).not.toContain('Nothing was stored');
+  });
+
+  test('a secret that was refused after its dialog was closed is reported as not replaced', async () => {
+    world.upstream.answer = (_, response) => response.writeHead(401).end();
+    onTestFinished(() => {
+      world.upstream.answer = undefined;
+    });
+    await answerWith(page, 'POST', '/owner/connections', { ms: 1_000 });
+    await go('/console/connections');
+    await page.click('#connections .replace');
+    await write(page, 'dialog [data-part="secret"]', 'CANARY-0123456789abcdef');
+    await page.click('#replace');
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    await says(page, 'still uses the old secret');
   });
 
   test('the failure of an action whose dialog was closed meanwhile is shown', async () => {

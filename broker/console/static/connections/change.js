@@ -1,6 +1,6 @@
 // The dialogs in which an admin changes a connection: its secret, its timeouts, and its removal.
 /** @typedef {import('../../answers.ts').Connection} Connection */
-/** @typedef {import('../../answers.ts').Tested} Tested */
+/** @typedef {import('/console/connections/steps.js').Tried} Tried */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
 import { ask } from '/console/api.js';
 import { describeTest } from '/console/connections/connection-labels.js';
@@ -23,8 +23,8 @@ export function Replace({ connection, onClose, onDone }) {
   const { id, label, platform, secret_from } = connection;
   const { answer, error, reload } = useLoaded(/** @type {const} */ (`/owner/platforms/${platform}`), 600_000);
   const [written, write] = useState(/** @type {Written} */ ({}));
-  const [refused, setRefused] = useState(/** @type {Tested | undefined} */ (undefined));
-  const { busy, problem, run } = useDoing();
+  const [refused, setRefused] = useState(/** @type {Tried | undefined} */ (undefined));
+  const { busy, problem, gone, run } = useDoing();
   const announce = useAnnounce();
   const parts = answer?.secret_parts ?? null;
   const secret = secretOf(parts, written);
@@ -32,14 +32,19 @@ export function Replace({ connection, onClose, onDone }) {
     run(async () => {
       if (secret === undefined) return;
       setRefused(undefined);
+      /** @type {Tried | undefined} */
+      const test = anyway ? undefined : await replaceTested(connection, secret);
       if (anyway) await replaceUntested(id, secret);
-      else {
-        const test = await replaceTested(connection, secret);
-        if (!test.ok) return setRefused(test);
+      const name = visibleLine(label);
+      const left = test?.left ?? '';
+      if (test && !test.ok) {
+        if (!gone.current) return setRefused(test);
+        return announce(`${describeTest(test).words}. “${name}” still uses the old secret. ${left}`, 'bad');
       }
-      announce(`“${visibleLine(label)}” uses the new secret.`, 'good');
+      // Nothing else on the screen tells a person who closed the dialog that the secret was replaced.
+      announce(`“${name}” uses the new secret. ${left}`, left ? 'wait' : gone.current ? '' : 'good');
       onDone();
-      onClose();
+      if (!gone.current) onClose();
     });
   return html`<${Dialog} title="Replace the secret" onClose=${onClose} onSubmit=${() => store(false)}>
     <p><strong class="theirs">${visibleLine(label)}</strong> uses the new one from the next call on. It is tested at the platform first; if the platform rejects it, nothing is replaced.</p>
@@ -48,7 +53,7 @@ export function Replace({ connection, onClose, onDone }) {
     ${!answer && !error && html`<${Loading} />`}
     ${answer && html`<${CredentialFields} parts=${parts} what="The new secret" written=${written} write=${write} />`}
     <${Problem} problem=${problem} />
-    ${refused && html`<p class="notice" data-kind="bad" role="alert" id="refused"><span><strong>${describeTest(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> The old secret is still in use.</span></p>`}
+    ${refused && html`<p class="notice" data-kind="bad" role="alert" id="refused"><span><strong>${describeTest(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> The old secret is still in use. ${refused.left ?? ''}</span></p>`}
     <div class="buttons">
       <button type="button" onClick=${onClose}>Cancel</button>
       ${refused && html`<button type="button" class="danger" id="replace-anyway" disabled=${busy || secret === undefined} onClick=${() => store(true)}>Replace all the same</button>`}

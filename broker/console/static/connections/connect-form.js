@@ -1,6 +1,7 @@
 /** @typedef {import('../../answers.ts').BuiltIn} BuiltIn */
 /** @typedef {import('../../answers.ts').Platform} Platform */
 /** @typedef {import('../../answers.ts').Tested} Tested */
+/** @typedef {import('/console/connections/steps.js').Tried} Tried */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
 /** @typedef {import('/console/connections/way-fields.js').Registered} Registered */
@@ -39,7 +40,7 @@ export function ConnectForm({ builtIn, known, platforms, connected }) {
   );
   const [written, write] = useState(/** @type {Written} */ ({}));
   const [registered, register] = useState(NOTHING);
-  const [refused, setRefused] = useState(/** @type {Tested | undefined} */ (undefined));
+  const [refused, setRefused] = useState(/** @type {Tried | undefined} */ (undefined));
   const [leaving, setLeaving] = useState(/** @type {{ id: string, url: string } | undefined} */ (undefined));
   const { busy, problem, run } = useDoing();
   const parts = known ? known.secret_parts : credential.parts;
@@ -127,13 +128,13 @@ const Ways = ({ ways, way: chosen, choose }) =>
     )}
   </fieldset>`;
 
-/** @param {{ test: Tested, builtIn: BuiltIn }} props */
+/** @param {{ test: Tried, builtIn: BuiltIn }} props */
 const Refused = ({
   test,
   builtIn: { credential },
 }) => html`<div class="notice" data-kind="bad" role="alert" id="refused">
   <div><p><strong>${describeTest(test).words}.</strong> <span class="theirs">${visibleLine(test.detail)}</span></p>
-  <p class="small">Nothing was stored. Check ${credential.what}, and paste it again.</p></div>
+  <p class="small">${test.left ?? html`Nothing was stored. Check ${credential.what}, and paste it again.`}</p></div>
 </div>`;
 
 const labelsOf = (/** @type {readonly Platform[]} */ platforms) =>

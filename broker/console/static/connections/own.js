@@ -1,6 +1,7 @@
 // The page of a platform that is not built in: describe it, connect it and test it; for an existing one, connect another account or remove it.
 /** @typedef {import('../../answers.ts').Platform} Platform */
 /** @typedef {import('../../answers.ts').Tested} Tested */
+/** @typedef {import('/console/connections/steps.js').Tried} Tried */
 /** @typedef {import('../../answers.ts').WholePlatform} WholePlatform */
 /** @typedef {import('/console/connections/connect.js').Connected} Connected */
 /** @typedef {import('/console/connections/credential.js').Written} Written */
@@ -64,7 +65,7 @@ export function OwnForm({ kind, known, taken, changed }) {
   const [own, setOwn] = useState({ ...NOTHING, isNamed: false, ...(kind === 'mcp' && { scopes: 'use\n  tool *' }) });
   const [label, setLabel] = useState('');
   const [written, write] = useState(/** @type {Written} */ ({}));
-  const [refused, setRefused] = useState(/** @type {Tested | undefined} */ (undefined));
+  const [refused, setRefused] = useState(/** @type {Tried | undefined} */ (undefined));
   const [leaving, setLeaving] = useState(/** @type {{ id: string, url: string } | undefined} */ (undefined));
   const [done, setDone] = useState(/** @type {Connected | undefined} */ (undefined));
   const { busy, problem, run } = useDoing();
@@ -124,7 +125,7 @@ export function OwnForm({ kind, known, taken, changed }) {
     ${!known && html`<${Scopes} ...${common} />`}
     <${Field} name="label" open optional words="What to call this connection" hint=${`Empty: ${usual || 'the id of the platform'}`} value=${label} hear=${setLabel} />
     <${Problem} problem=${problem} />
-    ${refused && html`<div class="notice" data-kind="bad" role="alert" id="refused"><p><strong>${describeTest(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> Nothing was kept.</p></div>`}
+    ${refused && html`<div class="notice" data-kind="bad" role="alert" id="refused"><p><strong>${describeTest(refused).words}.</strong> <span class="theirs">${visibleLine(refused.detail)}</span> ${refused.left ?? 'Nothing was kept.'}</p></div>`}
     <div class="buttons"><button type="submit" class="primary" id="connect" disabled=${busy || lacks}>${busy ? 'Asking the platform…' : isOAuth ? 'Continue to consent' : 'Connect and test'}</button></div>
     ${leaving && html`<${LeaveDialog} connection=${{ label: label.trim() || usual, platform: id }} url=${leaving.url} onClose=${() => navigate(`/console/connections?connect=${leaving.id}`)} />`}
   </form>`;
