@@ -1,6 +1,7 @@
 /** The people of an organisation and the settings of approvals, in a real browser: with the mouse and with the keyboard alone. */
 import { expect, test } from 'vitest';
 import { recordChange } from '../../broker/audit/record-change.ts';
+import { uuidv4 } from '../../broker/crypto/ids.ts';
 import { findPipeline, notePipelineUse } from '../../broker/store/pipelines.ts';
 import { expectAccessible } from '../world/browser/accessible.ts';
 import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
@@ -61,6 +62,33 @@ describeInChromium('the team in the console', () => {
     await page.click('#save-role');
     await says(page, 'ann@acme.example is approver now.');
     expect(page.complaints).toEqual([]);
+  });
+
+  test('an agent whose 200 children fill the list of agents can be handed over', async () => {
+    const organisation = await world.organisation();
+    const bob = await organisation.addOwner('admin');
+    const one = await organisation.agent({ name: 'z' });
+    const row = await world.db.selectFrom('agents').selectAll().where('id', '=', one.id).executeTakeFirstOrThrow();
+    const copies = Array.from({ length: 200 }, (_, at) => ({
+      ...row,
+      id: uuidv4(),
+      agent_id: `${row.agent_id.slice(0, -3)}${at + 222}`,
+      name: `a ${at}`,
+      agent_type: 'child' as const,
+      parent_id: one.id,
+      expires_at: Date.now() + 3_600_000,
+      policy_id: null,
+      public_key_pem: null,
+      key_fingerprint: null,
+    }));
+    await world.db.insertInto('agents').values(copies).execute();
+    const page = await openConsole(world, browser, organisation.owner);
+    await page.click('nav a[href="/console/team"]');
+    await page.click(`[data-member="${organisation.owner.id}"] [data-verb="agents"]`);
+    await has(page, 'dialog', 'All that are not revoked');
+    await page.click('#hand-over');
+    await says(page, '1 agent is handed over');
+    expect((await one.get('/v1/agents/me')).body.owner_id).toBe(bob.id);
   });
 
   test('with the mouse: a person is added, gets a one-time sign-in link, which is recorded in the audit, and is removed', async () => {

@@ -23,6 +23,8 @@ export function HandOver({ member, members, onClose, onDone }) {
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const agents = answer?.agents.filter((one) => one.parent_agent_id === null && one.status !== 'revoked');
+  // Children and revoked agents may fill the page that was read: there are others on further ones.
+  const some = agents !== undefined && (agents.length > 0 || answer?.next != null);
   const taker = others.find(({ id }) => id === to);
   const [from, name] = [visibleLine(member.email), visibleLine(taker?.email ?? '')];
   const choose = (/** @type {string} */ id) => (/** @type {boolean} */ checked) =>
@@ -38,10 +40,10 @@ export function HandOver({ member, members, onClose, onDone }) {
   return html`<${Dialog} title=${`Hand over agents of ${from}`} onClose=${onClose} onSubmit=${hand}>
     ${error && html`<${Failed} error=${error} again=${reload} />`}
     ${!agents && !error && html`<${Loading} />`}
-    ${agents?.length === 0 && html`<p id="no-agents">They have no agents that could be handed over.</p>`}
+    ${agents && !some && html`<p id="no-agents">They have no agents that could be handed over.</p>`}
     ${
       agents &&
-      agents.length > 0 &&
+      some &&
       html`<div class="field"><label for="hand-to">To whom</label>
           <select id="hand-to" onChange=${valueTo(setTo)}>
             ${others.map(({ id, email, role }) => html`<option key=${id} value=${id} selected=${id === to}>${visibleLine(email)} (${role})</option>`)}
@@ -64,7 +66,7 @@ export function HandOver({ member, members, onClose, onDone }) {
     <${Problem} problem=${problem} />
     <div class="buttons">
       <button type="button" id="close-hand-over" onClick=${onClose}>Cancel</button>
-      <button type="submit" class="primary" id="hand-over" disabled=${busy || !agents?.length || !taker || (!all && chosen.size === 0)}>Hand over</button>
+      <button type="submit" class="primary" id="hand-over" disabled=${busy || !some || !taker || (!all && chosen.size === 0)}>Hand over</button>
     </div>
   <//>`;
 }
