@@ -4,7 +4,7 @@ import { putMeta } from '../../broker/store/meta.ts';
 import { expectStatus, send } from '../world/agent.ts';
 import { expectAccessible } from '../world/browser/accessible.ts';
 import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
-import { DESKTOP, goTo, openConsole, PHONE, says } from '../world/browser/console.ts';
+import { DESKTOP, goTo, openConsole, PHONE, says, write } from '../world/browser/console.ts';
 import { keyboard } from '../world/browser/input-device.ts';
 import { HOUR_MS } from '../world/times.ts';
 import { givenWorld, shared } from '../world/world.ts';
@@ -173,6 +173,34 @@ describeInChromium('settings and reports in the console', () => {
     await page.click('#save-retention');
     await has('Reads (allowed calls by GET and HEAD): for 400 days');
     expect((await settings()).retention.reads_days).toBe(400);
+  });
+
+  test('settings that another admin changes while the page is open are not changed back', async () => {
+    const kept = (retention: object) => organisation.ask('POST', '/owner/organisation', { retention });
+    await kept({ reads_days: 31, calls_days: null, events_days: null });
+    await go('/console/settings');
+    await has('Reads (allowed calls by GET and HEAD): for 31 days');
+    await kept({ reads_days: null, calls_days: null, events_days: null });
+    await organisation.ask('POST', '/owner/organisation', { require_user_verification: true });
+    // The page reads the settings again after each change that it makes itself.
+    await write(page, '#ttl', '90');
+    await page.click('#save-approvals');
+    await says(page, 'The settings of approvals are changed.');
+    await page.until(`document.querySelector('#reads_days').value === ''`);
+    await write(page, '#calls_days', '500');
+    await page.click('#save-retention');
+    await page.click('#delete-older');
+    await says(page, 'is changed');
+    expect(await settings()).toMatchObject({
+      approval_ttl_seconds: 5400,
+      require_user_verification: true,
+      retention: { reads_days: null, calls_days: 500, events_days: null },
+    });
+    await kept({ reads_days: null, calls_days: null, events_days: null });
+    await organisation.ask('POST', '/owner/organisation', {
+      approval_ttl_seconds: 86_400,
+      require_user_verification: false,
+    });
   });
 
   test('a person who may not change the settings reads that, and has no buttons', async () => {

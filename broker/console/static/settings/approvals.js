@@ -23,29 +23,31 @@ function formatExactly(/** @type {number} */ seconds) {
   return minutes % 60 === 0 ? `${minutes / 60} h` : `${inMinutes(seconds)} min`;
 }
 
-/** @param {{ organisation: Organisation, may: boolean, changed: () => void }} props */
+/** @param {{ organisation: Organisation, may: boolean, changed: () => unknown }} props */
 export function Approvals({
   organisation: { approval_ttl_seconds: ttl, require_user_verification: verified, passkey_deciders: deciders },
   may,
   changed,
 }) {
-  const [minutes, setMinutes] = useState(inMinutes(ttl));
-  const [verify, setVerify] = useState(verified);
-  const [who, setWho] = useState(deciders);
+  // Only what was written: another admin may change the other settings while this page is open.
+  const [written, write] = useState(
+    /** @type {{ minutes?: string, verify?: boolean, who?: Organisation['passkey_deciders'] }} */ ({}),
+  );
+  const { minutes = inMinutes(ttl), verify = verified, who = deciders } = written;
   const provider = useProvider();
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
   const save = (/** @type {Event} */ event) => {
     event.preventDefault();
-    const seconds = minutes === inMinutes(ttl) ? ttl : Math.round(Number(minutes) * 60);
     run(async () => {
       await ask('POST', '/owner/organisation', {
-        approval_ttl_seconds: seconds,
-        require_user_verification: verify,
-        passkey_deciders: who,
+        ...(minutes !== inMinutes(ttl) && { approval_ttl_seconds: Math.round(Number(minutes) * 60) }),
+        ...(verify !== verified && { require_user_verification: verify }),
+        ...(who !== deciders && { passkey_deciders: who }),
       });
       announce('The settings of approvals are changed.', 'good');
-      changed();
+      await changed();
+      write({});
     });
   };
   const same = minutes === inMinutes(ttl) && verify === verified && who === deciders;
@@ -62,17 +64,17 @@ export function Approvals({
       html`<form onSubmit=${save}>
         <div class="rule">
           <label for="ttl">Minutes that a held call waits</label>
-          <input id="ttl" type="number" min="1" max="10080" step="any" required value=${minutes} onInput=${valueTo(setMinutes)} />
+          <input id="ttl" type="number" min="1" max="10080" step="any" required value=${minutes} onInput=${valueTo((/** @type {string} */ text) => write({ ...written, minutes: text }))} />
         </div>
         <div class="field"><label for="deciders">Who decides with a passkey, without signing in</label>
-          <select id="deciders" onChange=${valueTo((/** @type {string} */ value) => setWho(/** @type {Organisation['passkey_deciders']} */ (value)))}>
+          <select id="deciders" onChange=${valueTo((/** @type {string} */ value) => write({ ...written, who: /** @type {Organisation['passkey_deciders']} */ (value) }))}>
             <option value="default" selected=${who === 'default'}>Default</option>
             <option value="approvers" selected=${who === 'approvers'}>Every approver and admin</option>
             <option value="agents_owner" selected=${who === 'agents_owner'}>Only the agent’s owner</option>
           </select>
           <p class="hint">The default is ${byDefault}${provider ? ', because owners sign in at an identity provider' : ''}.</p>
           ${provider && who === 'approvers' && html`<p class="hint">Somebody whose account at <span class="theirs">${visibleLine(provider)}</span> was closed can still decide with a passkey until they are removed here.</p>`}</div>
-        <label class="choice"><input type="checkbox" id="verify" checked=${verify} onChange=${checkedTo(setVerify)} /><span>A passkey counts only with finger, face or PIN</span></label>
+        <label class="choice"><input type="checkbox" id="verify" checked=${verify} onChange=${checkedTo((checked) => write({ ...written, verify: checked }))} /><span>A passkey counts only with finger, face or PIN</span></label>
         <div class="buttons"><button type="submit" id="save-approvals" disabled=${busy || same}>Save</button></div>
       </form>`
     }

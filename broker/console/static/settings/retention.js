@@ -22,19 +22,15 @@ const KINDS = [
 const formatDays = (/** @type {number | null} */ days) => (days === null ? 'for ever' : `for ${days} days`);
 const asText = (/** @type {number | null} */ days) => (days === null ? '' : String(days));
 
-/** @param {{ kept: Kept, may: boolean, changed: () => void }} props */
+/** @param {{ kept: Kept, may: boolean, changed: () => unknown }} props */
 export function Retention({ kept, may, changed }) {
-  const [texts, setTexts] = useState(
-    /** @type {Record<keyof Kept, string>} */ ({
-      reads_days: asText(kept.reads_days),
-      calls_days: asText(kept.calls_days),
-      events_days: asText(kept.events_days),
-    }),
-  );
+  // Only what was written: the broker replaces all periods, and another admin may change the others while this page is open.
+  const [written, write] = useState(/** @type {Partial<Record<keyof Kept, string>>} */ ({}));
+  const textOf = (/** @type {keyof Kept} */ kind) => written[kind] ?? asText(kept[kind]);
   const [isAsking, setIsAsking] = useState(false);
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
-  const daysOf = (/** @type {keyof Kept} */ kind) => (texts[kind] === '' ? null : Number(texts[kind]));
+  const daysOf = (/** @type {keyof Kept} */ kind) => (textOf(kind) === '' ? null : Number(textOf(kind)));
   const wanted = {
     reads_days: daysOf('reads_days'),
     calls_days: daysOf('calls_days'),
@@ -49,7 +45,8 @@ export function Retention({ kept, may, changed }) {
       await ask('POST', '/owner/organisation', { retention: wanted });
       announce('How long the audit is kept is changed.', 'good');
       setIsAsking(false);
-      changed();
+      await changed();
+      write({});
     });
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -65,7 +62,7 @@ export function Retention({ kept, may, changed }) {
         ${KINDS.map(
           ({ kind, title }) => html`<div class="rule">
             <label for=${kind}>${title}: days (31 or more; empty: for ever)</label>
-            <input id=${kind} type="number" min="31" max="36500" value=${texts[kind]} onInput=${valueTo((/** @type {string} */ text) => setTexts({ ...texts, [kind]: text }))} />
+            <input id=${kind} type="number" min="31" max="36500" value=${textOf(kind)} onInput=${valueTo((/** @type {string} */ text) => write({ ...written, [kind]: text }))} />
           </div>`,
         )}
         <div class="buttons"><button type="submit" id="save-retention" disabled=${busy || KINDS.every(({ kind }) => wanted[kind] === kept[kind])}>${shorter.length > 0 ? 'Save…' : 'Save'}</button></div>
