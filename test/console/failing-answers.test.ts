@@ -167,6 +167,34 @@ describeInChromium('slow and failing answers', () => {
     await says(page, 'cannot be shown any more. Revoke it, and issue another one.');
   });
 
+  test.each([
+    ['/console/activity', '/owner/audit?', '#activity'],
+    ['/console/reports', '/owner/diagnostics?', '#reports'],
+  ])('a failed request for older rows of %s is shown, and can be repeated', async (path, api, list) => {
+    const rows = `document.querySelectorAll('${list} > .row').length`;
+    await page.value(`(() => {
+      const whole = window.fetch;
+      window.fetch = async (asked, options) => {
+        if (!String(asked).startsWith('${api}')) return whole(asked, options);
+        if (String(asked).includes('before=') && window.fails) return Response.json(${JSON.stringify(UNAVAILABLE)}, { status: 503 });
+        const answer = await (await whole(asked, options)).json();
+        // Every page is followed by another one.
+        return Response.json({ ...answer, next: crypto.randomUUID() });
+      };
+      window.fails = true;
+    })()`);
+    await organisation.ask('POST', '/owner/invites', { agent_name: 'a row', grants: [] });
+    await agent.post('/v1/agents/self/diagnostics', { message: 'odd' });
+    await go(path);
+    await page.click('#older');
+    await has(page, 'main', UNAVAILABLE.detail);
+    await page.until(`!document.querySelector('#older').disabled`);
+    await page.value('{ window.fails = false; }');
+    await page.click('#older');
+    await page.until(`!document.querySelector('main').innerText.includes(${JSON.stringify(UNAVAILABLE.detail)})`);
+    expect(await page.value<number>(rows)).toBeGreaterThan(0);
+  });
+
   test('a refused secret that cannot be removed again is reported as stored, together with why it was refused', async () => {
     world.upstream.answer = (_, response) => response.writeHead(401).end();
     onTestFinished(() => {

@@ -2,7 +2,7 @@
 /** @typedef {import('../../answers.ts').AuditRow} AuditRow */
 import { ActivityRow } from '/console/activity/activity-row.js';
 import { Filter, NAMES, queryOf } from '/console/activity/filter.js';
-import { ask } from '/console/api.js';
+import { asError, ask } from '/console/api.js';
 import { html, useEffect, useMemo, useRef, useState } from '/console/html.js';
 import { useChangers } from '/console/shell/changers.js';
 import { Demo } from '/console/shell/demo.js';
@@ -47,6 +47,7 @@ export function ActivityPage({ place }) {
         ${rows.map((row) => html`<${ActivityRow} key=${row.history ? row.approval_id : row.id} row=${row} names=${names} />`)}
       </ul>`
     }
+    ${older.error && html`<${Failed} error=${older.error} again=${() => next && older.load(next)} />`}
     ${next && html`<${More} next=${next} found=${rows?.length ?? 0} older=${older} />`}
   `;
 }
@@ -79,25 +80,34 @@ const momentOf = (/** @type {string} */ id) =>
  */
 function useOlder(path) {
   const [state, setState] = useState(
-    /** @type {{ rows: AuditRow[], next?: string | null, asked?: boolean, looking?: boolean }} */ ({ rows: [] }),
+    /** @type {{ rows: AuditRow[], next?: string | null, asked?: boolean, looking?: boolean, error?: Error | undefined }} */ ({
+      rows: [],
+    }),
   );
   const current = useRef(path);
   current.current = path;
   useEffect(() => setState({ rows: [] }), [path]);
   const load = async (/** @type {string} */ from) => {
-    setState((now) => ({ ...now, looking: true }));
+    setState((now) => ({ ...now, looking: true, error: undefined }));
+    const ended = (/** @type {Error | undefined} */ error) => {
+      if (current.current === path) setState((now) => ({ ...now, looking: false, error }));
+    };
     /** @type {string | null} */
     let before = from;
-    // One response covers a bounded number of scanned rows: a filter that few rows pass needs several requests.
-    for (let looks = 0, found = 0; before !== null && found === 0 && looks < MAX_REQUESTS; looks++) {
-      /** @type {import('../../answers.ts').Answer<'GET', '/owner/audit'>} */
-      const page = await ask('GET', `${path}&before=${before}`);
-      if (current.current !== path) return;
-      before = page.next;
-      found = page.rows.length;
-      setState((now) => ({ rows: [...now.rows, ...page.rows], next: page.next, asked: true, looking: true }));
+    try {
+      // One response covers a bounded number of scanned rows: a filter that few rows pass needs several requests.
+      for (let looks = 0, found = 0; before !== null && found === 0 && looks < MAX_REQUESTS; looks++) {
+        /** @type {import('../../answers.ts').Answer<'GET', '/owner/audit'>} */
+        const page = await ask('GET', `${path}&before=${before}`);
+        if (current.current !== path) return;
+        before = page.next;
+        found = page.rows.length;
+        setState((now) => ({ ...now, rows: [...now.rows, ...page.rows], next: page.next, asked: true }));
+      }
+      ended(undefined);
+    } catch (thrown) {
+      ended(asError(thrown));
     }
-    setState((now) => ({ ...now, looking: false }));
   };
   return { ...state, load };
 }

@@ -8,6 +8,7 @@ import { openTo } from '/console/shell/fields.js';
 import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { Link } from '/console/shell/router.js';
 import { Ago, exactly } from '/console/shell/time.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visible, visibleLine } from '/console/visible.js';
 
 const INTERVAL_MS = 15_000;
@@ -32,10 +33,12 @@ export function ReportsPage({ place }) {
   const [older, setOlder] = useState(/** @type {Older | undefined} */ (undefined));
   useEffect(() => setOlder(undefined), [path]);
   const next = older ? older.next : answer?.next;
-  const load = async () => {
-    const more = await ask('GET', `${path}&before=${next}`);
-    setOlder((now) => ({ rows: [...(now?.rows ?? []), ...more.diagnostics], next: more.next }));
-  };
+  const { busy, problem, run } = useDoing();
+  const load = () =>
+    run(async () => {
+      const more = await ask('GET', `${path}&before=${next}`);
+      setOlder((now) => ({ rows: [...(now?.rows ?? []), ...more.diagnostics], next: more.next }));
+    });
   const reports = answer && [
     ...new Map([...answer.diagnostics, ...(older?.rows ?? [])].map((one) => [one.id, one])).values(),
   ];
@@ -53,7 +56,8 @@ export function ReportsPage({ place }) {
         ${reports.map((report) => html`<${Report} key=${report.id} report=${report} />`)}
       </ul>`
     }
-    ${next && html`<p class="more"><button type="button" onClick=${load}>Show older</button></p>`}
+    <${Problem} problem=${problem} />
+    ${next && html`<p class="more"><button type="button" id="older" disabled=${busy} onClick=${load}>Show older</button></p>`}
     </div>
   `;
 }
