@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { endPendingItems } from '../../broker/store/end-pending-items.ts';
 import { expectAccessible } from '../world/browser/accessible.ts';
 import { describeInChromium, startBrowser } from '../world/browser/chromium.ts';
-import { goTo, openConsole, says } from '../world/browser/console.ts';
+import { goTo, openConsole, says, write } from '../world/browser/console.ts';
 import { givenWorld, READ, shared } from '../world/world.ts';
 
 describeInChromium('a restored store in the console', () => {
@@ -33,6 +33,21 @@ describeInChromium('a restored store in the console', () => {
       /worker\s+active/i,
     );
     await expectAccessible(page, '/console/restored');
+    await write(page, '#restored-why', 'Nothing was suspended since');
+    await page.value(`(() => {
+      const whole = window.fetch;
+      window.fetch = async (asked, options) => {
+        if (!String(asked).startsWith('/owner/restored')) return whole(asked, options);
+        window.failed = true;
+        return Response.json({ error: 'unavailable', detail: 'Not now.' }, { status: 503 });
+      };
+      window.again = () => { window.fetch = whole; };
+    })()`);
+    // A read that fails replaces neither the list nor what is written below it.
+    await page.until('window.failed === true', 30_000);
+    await page.value('new Promise((over) => setTimeout(over, 100))');
+    expect(await page.value(`document.querySelector('#restored-why')?.value`)).toBe('Nothing was suspended since');
+    await page.value('window.again()');
     await page.click('#end-review');
     await says(page, 'Calls go on.');
     expect((await agent.act(READ)).status).toBe(200);

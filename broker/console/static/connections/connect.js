@@ -48,8 +48,8 @@ export function Connect({ builtIn, platforms, changed }) {
 /** @param {{ id: string, builtIn: BuiltIn, platforms: readonly Platform[], connected: (one: Connected) => void }} props */
 function OnKnown({ id, ...common }) {
   const { answer, error, reload } = useLoaded(/** @type {const} */ (`/owner/platforms/${id}`), 600_000);
-  if (error) return html`<${Failed} error=${error} again=${reload} />`;
-  return answer ? html`<${ConnectForm} known=${answer} ...${common} />` : html`<${Loading} />`;
+  if (!answer) return error ? html`<${Failed} error=${error} again=${reload} />` : html`<${Loading} />`;
+  return html`<${ConnectForm} known=${answer} ...${common} />`;
 }
 
 /** What agents can be granted after connecting, and that connecting alone grants nothing. @param {{ builtIn: BuiltIn }} props */

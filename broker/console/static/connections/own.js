@@ -39,8 +39,7 @@ export function OnOwn({ platform, changed }) {
     navigate('/console/connections/new');
     return `“${name}” is removed.`;
   };
-  if (error) return html`<${Failed} error=${error} again=${reload} />`;
-  if (!answer) return html`<${Loading} />`;
+  if (!answer) return error ? html`<${Failed} error=${error} again=${reload} />` : html`<${Loading} />`;
   return html`
     <${OwnForm} kind=${answer.kind === 'mcp' ? 'mcp' : 'rest'} known=${answer} taken=${[]} changed=${changed} />
     <section class="sheet others stack" aria-labelledby="scopes-of" id="manifest">

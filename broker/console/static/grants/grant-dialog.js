@@ -82,8 +82,7 @@ function Editor({ agent, platformId, connection, grant, onClose, onDone }) {
   const [saved, setSaved] = useState(/** @type {ChangedGrant | undefined} */ (undefined));
   const { busy, problem, run } = useDoing();
   const announce = useAnnounce();
-  if (error) return html`<${Failed} error=${error} again=${reload} />`;
-  if (!platform) return html`<${Loading} />`;
+  if (!platform) return error ? html`<${Failed} error=${error} again=${reload} />` : html`<${Loading} />`;
   const changes = describeChanges(seen, terms);
   const over = !busy && grant?.version !== seen?.version;
   const none = terms.scopes.length === 0;

@@ -33,8 +33,8 @@ export function RestoredPage() {
 /** @param {{ onDone: () => void }} props */
 function Review({ onDone }) {
   const { answer, error, reload } = useLoaded('/owner/restored', INTERVAL_MS);
-  if (error) return html`<${Failed} error=${error} again=${reload} />`;
-  if (!answer?.restored) return html`<${Loading} />`;
+  // What is there stays when a later read fails, with the note that is being written.
+  if (!answer?.restored) return error ? html`<${Failed} error=${error} again=${reload} />` : html`<${Loading} />`;
   const { restored, agents, owners, pipelines, workloads, passkeys, static_keys: keys, person_tokens: tokens } = answer;
   return html`
     <p>${restored.backup_made_at ? html`The backup is of <strong>${exactly(restored.backup_made_at)}</strong>. ` : 'When the copy was made is not known. '}Later changes are missing: agents that were

@@ -140,7 +140,7 @@ function AddMember({ members, provider, added }) {
 function Pipelines({ may }) {
   const { answer, error, reload } = useLoaded('/owner/pipelines', INTERVAL_MS);
   const [removing, setRemoving] = useState(/** @type {Pipeline | undefined} */ (undefined));
-  if (error) return html`<${Failed} error=${error} again=${reload} />`;
+  if (error && !answer) return html`<${Failed} error=${error} again=${reload} />`;
   if (!answer?.pipelines.length) return null;
   return html`<section aria-labelledby="pipelines-head">
     <h2 id="pipelines-head">Pipelines</h2>
