@@ -30,7 +30,7 @@ describeInChromium('slow and failing answers', () => {
   const browser = shared(() => startBrowser());
   const page = fresh(() => openConsole(world, browser, organisation.owner));
   const go = (path: string) => goTo(page, world.running.baseUrl + path);
-  const hold = () => agent.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' });
+  const hold = (by = agent) => by.hold({ platform: 'demo', endpoint: '/items', method: 'POST', scope: 'demo:write' });
 
   test('a sign-out that the broker refuses stays on the page, and says that the session has not ended', async () => {
     await answerWith(page, 'POST', '/owner/sign-out', { status: 503, body: UNAVAILABLE });
@@ -87,7 +87,8 @@ describeInChromium('slow and failing answers', () => {
   });
 
   test('terms of a standing approval that were written are still there after the approval failed', async () => {
-    const id = await hold();
+    const refunder = await organisation.agent({ name: 'refunder' });
+    const id = await hold(refunder);
     const fill = async () => {
       await page.click('dialog .standing summary');
       await page.until(`document.querySelector('#standing-count') !== null`);
@@ -118,7 +119,7 @@ describeInChromium('slow and failing answers', () => {
     await page.until(`!document.querySelector('dialog #approve').disabled`);
     await page.click('dialog #approve');
     await page.until(`document.body.innerText.includes('The call was made')`);
-    const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${agent.agentId}`);
+    const { body } = await organisation.ask('GET', `/owner/standing-approvals?agent=${refunder.agentId}`);
     expect(body.standing_approvals).toMatchObject([{ count: 7 }]);
   });
 
@@ -235,6 +236,39 @@ describeInChromium('slow and failing answers', () => {
     await page.press('Escape');
     await page.until(`document.querySelector('dialog') === null`);
     await says(page, UNAVAILABLE.detail);
+  });
+
+  test('the failure to save rules and to correct a call is shown, also when the dialog was closed meanwhile', async () => {
+    const rules = [{ effect: 'allow', methods: ['GET'] }];
+    const { id } = (await organisation.ask('POST', '/owner/policies', { name: 'slow', rules })).body;
+    const failing = (method: string, path: string) =>
+      answerWith(page, method, path, { ms: 1_000, status: 503, body: UNAVAILABLE });
+    const closed = async () => {
+      await page.press('Escape');
+      await page.until(`document.querySelector('dialog') === null`);
+      await says(page, UNAVAILABLE.detail);
+      await page.click('#said button');
+    };
+    await failing('POST', `/owner/policies/${id}`);
+    await go('/console/policies/slow?edit');
+    await page.click('input[value="yaml"]');
+    await page.until(`document.querySelector('#rules-text') !== null`);
+    await page.click('#rules-text');
+    await page.press('Control+a');
+    await page.type('- effect: deny\n');
+    await page.click('#save');
+    await page.click('#save-now');
+    await closed();
+    await page.value('sessionStorage.clear()');
+    const held = await hold();
+    await page.open(`${world.running.baseUrl}/console`);
+    await page.until(`document.querySelector('${card(held)}') !== null`);
+    await failing('POST', `/owner/approvals/${held}/correct`);
+    await look(page, held);
+    await page.click('.correct button');
+    await write(page, '#corrected-endpoint', '/items?other');
+    await page.click('#save-correction');
+    await closed();
   });
 
   test('a double click on the button that stops a platform does not resume it', async () => {

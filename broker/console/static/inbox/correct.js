@@ -2,9 +2,11 @@
 /** @typedef {import('../../answers.ts').HeldCall} HeldCall */
 import { asError, ask } from '/console/api.js';
 import { html, useState } from '/console/html.js';
+import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
+import { useGone } from '/console/shell/use-doing.js';
 import { visible } from '/console/visible.js';
 
 /** Renders nothing when the call cannot be edited. `done()` is called when the request was replaced. @param {{ held: HeldCall, done: () => void }} props */
@@ -37,6 +39,8 @@ function CorrectDialog({ id, hash, request, onClose, onCorrected }) {
   const [body, setBody] = useState(written);
   const [problem, setProblem] = useState('');
   const [busy, setBusy] = useState(false);
+  const gone = useGone();
+  const announce = useAnnounce();
   const submit = async () => {
     if (busy) return;
     setProblem('');
@@ -52,7 +56,9 @@ function CorrectDialog({ id, hash, request, onClose, onCorrected }) {
       );
       onCorrected();
     } catch (thrown) {
-      setProblem(visible(asError(thrown).message));
+      const message = visible(asError(thrown).message);
+      if (gone.current) announce(message, 'bad');
+      else setProblem(message);
       setBusy(false);
     }
   };

@@ -8,6 +8,7 @@ import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { valueTo } from '/console/shell/fields.js';
 import { Reauthenticate, wantsReauthentication } from '/console/shell/reauthenticate.js';
+import { useGone } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 /** @typedef {{ onClose: () => void, onDone: () => void }} Hearers */
@@ -21,16 +22,19 @@ function Question({ title, verb, kind, work, onClose, onDone, children }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
   const announce = useAnnounce();
+  const gone = useGone();
   const submit = async (byPasskey = false) => {
     if (busy) return;
     setBusy(true);
     setProblem(undefined);
     try {
-      announce(await work(byPasskey), 'good');
-      onClose();
+      const words = await work(byPasskey);
+      announce(words, gone.current ? '' : 'good');
+      if (!gone.current) onClose();
       onDone();
     } catch (error) {
-      setProblem(asError(error));
+      if (gone.current) announce(asError(error).message, 'bad');
+      else setProblem(asError(error));
       setBusy(false);
     }
   };

@@ -7,6 +7,7 @@ import { useAnnounce } from '/console/shell/announce.js';
 import { Dialog } from '/console/shell/dialog.js';
 import { checkedTo, valueTo } from '/console/shell/fields.js';
 import { Failed } from '/console/shell/loaded.js';
+import { useGone } from '/console/shell/use-doing.js';
 import { notShown, useAgentPages } from '/console/shell/use-pages.js';
 import { visibleLine } from '/console/visible.js';
 
@@ -24,6 +25,7 @@ export function AssignDialog({ subject, onClose, onDone }) {
   const [busy, setBusy] = useState(false);
   const [problems, setProblems] = useState(/** @type {string[]} */ ([]));
   const announce = useAnnounce();
+  const gone = useGone();
   const name = visibleLine(subject.name);
   // A child agent has its parent's policy, and a revoked agent has none.
   const offered =
@@ -56,7 +58,8 @@ export function AssignDialog({ subject, onClose, onDone }) {
       announce(`${done === 1 ? 'One agent is' : `${done} agents are`} under ${name} from the next call on.`, 'good');
       onDone();
     }
-    if (failed.length === 0) onClose();
+    if (gone.current && failed.length > 0) announce(failed.join(' '), 'bad');
+    if (!gone.current && failed.length === 0) onClose();
   };
   return html`
     <${Dialog} title=${`Put agents under ${name}`} onClose=${onClose} onSubmit=${assign}>

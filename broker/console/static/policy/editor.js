@@ -5,7 +5,7 @@
 /** @typedef {import('/console/policy/problems.js').Problems} Problems */
 /** @typedef {import('/console/policy/subject.js').Saved} Saved */
 import { asError, Refused } from '/console/api.js';
-import { html, useEffect, useState } from '/console/html.js';
+import { html, useEffect, useRef, useState } from '/console/html.js';
 import { LIST } from '/console/policies/place.js';
 import { Cards } from '/console/policy/cards.js';
 import { Conflict } from '/console/policy/conflict.js';
@@ -46,6 +46,9 @@ export function Editor({ inForce, reload, back, onSaved }) {
   };
   const { problem: textProblem, write, turn } = useForms(draft, change);
   const [asking, setAsking] = useState(false);
+  /** Whether the dialog is still open when the answer arrives. */
+  const isAsking = useRef(asking);
+  isAsking.current = asking;
   const [leaving, setLeaving] = useState(/** @type {{ go: () => void } | undefined} */ (undefined));
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Error | undefined} */ (undefined));
@@ -81,7 +84,8 @@ export function Editor({ inForce, reload, back, onSaved }) {
       const conflicts = thrown instanceof Refused && thrown.code === 'conflict' && !fresh;
       setProblems(found ?? NONE);
       if (found || conflicts) setAsking(false);
-      else setProblem(asError(thrown));
+      else if (isAsking.current) setProblem(asError(thrown));
+      else announce(asError(thrown).message, 'bad');
       if (conflicts) await reload();
     }
     setBusy(false);
