@@ -171,6 +171,7 @@ describeInChromium('slow and failing answers', () => {
   test.each([
     ['/console/activity', '/owner/audit?', '#activity'],
     ['/console/reports', '/owner/diagnostics?', '#reports'],
+    ['/console/standing-approvals', '/owner/standing-approvals?', '#standing-approvals'],
   ])('a failed request for older rows of %s is shown, and can be repeated', async (path, api, list) => {
     const rows = `document.querySelectorAll('${list} > .row').length`;
     await page.value(`(() => {
@@ -186,6 +187,8 @@ describeInChromium('slow and failing answers', () => {
     })()`);
     await organisation.ask('POST', '/owner/invites', { agent_name: 'a row', grants: [] });
     await agent.post('/v1/agents/self/diagnostics', { message: 'odd' });
+    const other = await organisation.agent({ name: 'other' });
+    await organisation.approve(await hold(other), { standing: { count: 2, for_seconds: 600 } });
     await go(path);
     await page.click('#older');
     await has(page, 'main', UNAVAILABLE.detail);

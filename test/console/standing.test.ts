@@ -73,6 +73,35 @@ describeInChromium('standing approvals in a browser', () => {
     expect(body.standing_approvals).toMatchObject([{ count: 3 }]);
   });
 
+  test('an older standing approval is listed once, and no longer after it was revoked', async () => {
+    const standing = { count: 5, for_seconds: 3600 };
+    for (const text of ['one', 'two']) {
+      const held = await agent.act({ ...CALL, data: { ...DATA, text } });
+      expect((await organisation.approve(held.body.approval_id, { standing })).status).toBe(200);
+    }
+    await go('/console/receipt');
+    await isLive(page);
+    // Pages of one row, of which the older one begins with the row that the newest one has, too.
+    await page.value(`(() => {
+      const whole = window.fetch;
+      window.fetch = async (asked, options) => {
+        if (!String(asked).startsWith('/owner/standing-approvals?')) return whole(asked, options);
+        const { standing_approvals: all } = await (await whole('/owner/standing-approvals?agent=${agent.agentId}', options)).json();
+        const isOlder = String(asked).includes('before=');
+        return Response.json({ standing_approvals: isOlder ? all : all.slice(0, 1), next: isOlder ? null : crypto.randomUUID() });
+      };
+      history.pushState(null, '', '/console/standing-approvals');
+      dispatchEvent(new PopStateEvent('popstate'));
+    })()`);
+    const rows = `document.querySelectorAll('#standing-approvals .row').length`;
+    await page.click('#older');
+    await page.until(`document.querySelector('#older') === null`);
+    expect(await page.value(rows)).toBe(2);
+    await page.click('#standing-approvals .row:last-child .danger');
+    await says(page, 'Revoked');
+    await page.until(`${rows} === 1`);
+  });
+
   test('standing approvals are listed with the calls left, and revoked with one tap', async () => {
     const standing = { count: 5, for_seconds: 3600, free: [{ member: '/text' }] };
     const made = await organisation.approve(await hold(), { standing });

@@ -1,7 +1,7 @@
 // The page of standing approvals in force: what each lets pass, what is left of it, and a button that revokes it.
 /** @typedef {import('../../answers.ts').DemoMade} DemoMade */
 /** @typedef {import('../../answers.ts').StandingApproval} StandingApproval */
-import { asError, ask } from '/console/api.js';
+import { asError, ask, Refused } from '/console/api.js';
 import { html, useState } from '/console/html.js';
 import { useAnnounce } from '/console/shell/announce.js';
 import { Demo } from '/console/shell/demo.js';
@@ -9,6 +9,7 @@ import { Empty, Failed, Loading, useLoaded } from '/console/shell/loaded.js';
 import { mayDecide, useOwner } from '/console/shell/owner.js';
 import { Link } from '/console/shell/router.js';
 import { Ago } from '/console/shell/time.js';
+import { Problem, useDoing } from '/console/shell/use-doing.js';
 import { visibleLine } from '/console/visible.js';
 
 const INTERVAL_MS = 15_000;
@@ -21,11 +22,19 @@ export function StandingPage() {
     /** @type {{ rows: StandingApproval[], next: string | null } | undefined} */ (undefined),
   );
   const next = older ? older.next : answer?.next;
-  const more = async () => {
-    const page = await ask('GET', `${path}&before=${next}`);
-    setOlder((now) => ({ rows: [...(now?.rows ?? []), ...page.standing_approvals], next: page.next }));
+  const { busy, problem, run } = useDoing();
+  const more = () =>
+    run(async () => {
+      const page = await ask('GET', `${path}&before=${next}`);
+      setOlder((now) => ({ rows: [...(now?.rows ?? []), ...page.standing_approvals], next: page.next }));
+    });
+  // Only the newest page is read again: a row of an older one is removed here, and may have moved to the newest one.
+  const revoked = (/** @type {string} */ id) => {
+    setOlder((now) => now && { ...now, rows: now.rows.filter((one) => one.id !== id) });
+    reload();
   };
-  const all = answer && [...answer.standing_approvals, ...(older?.rows ?? [])];
+  const newest = new Set(answer?.standing_approvals.map(({ id }) => id));
+  const all = answer && [...answer.standing_approvals, ...(older?.rows ?? []).filter(({ id }) => !newest.has(id))];
   return html`
     <div class="page-head"><h1>Standing approvals</h1></div>
     <div class="stack">
@@ -38,16 +47,17 @@ export function StandingPage() {
         all &&
         all.length > 0 &&
         html`<ul role="list" class="sheet rows" id="standing-approvals">
-        ${all.map((one) => html`<${Row} key=${one.id} one=${one} reload=${reload} />`)}
+        ${all.map((one) => html`<${Row} key=${one.id} one=${one} revoked=${() => revoked(one.id)} />`)}
       </ul>`
       }
-      ${next && html`<p class="more"><button type="button" onClick=${more}>Show older</button></p>`}
+      <${Problem} problem=${problem} />
+      ${next && html`<p class="more"><button type="button" id="older" disabled=${busy} onClick=${more}>Show older</button></p>`}
     </div>
   `;
 }
 
-/** @param {{ one: StandingApproval, reload: () => void }} props */
-function Row({ one, reload }) {
+/** @param {{ one: StandingApproval, revoked: () => void }} props */
+function Row({ one, revoked }) {
   const announce = useAnnounce();
   const owner = useOwner();
   const [busy, setBusy] = useState(false);
@@ -56,11 +66,13 @@ function Row({ one, reload }) {
     try {
       await ask('DELETE', `/owner/standing-approvals/${one.id}`);
       announce('Revoked: calls like it are held again, from the next one on.', 'good');
+      revoked();
     } catch (error) {
       announce(asError(error).message, 'bad');
+      // It has ended already.
+      if (error instanceof Refused && [404, 409].includes(error.status)) revoked();
     }
     setBusy(false);
-    reload();
   };
   const call = one.call?.text ?? `${one.method} ${one.path}`;
   return html`<li class="row standing-row" data-standing=${one.id}>
