@@ -193,7 +193,7 @@ export async function connectAsOwner(options: ConnectionOptions): Promise<Broker
   const given = givenToken(options);
   const url = givenUrl(options);
   if (given) {
-    refuseOwner(options, options.ownerToken ? '--owner-token' : 'AGENT_BROKER_OWNER_TOKEN');
+    refuseOwner(options, `an owner session (${options.ownerToken ? '--owner-token' : 'AGENT_BROKER_OWNER_TOKEN'})`);
     if (url !== undefined) await expectBroker(url);
     return connection(url ?? (await localBroker(options)).url, given, options);
   }

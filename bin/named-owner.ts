@@ -9,13 +9,13 @@ export const ownerOf = ({ email, organisation }: Reached): { email?: string; org
 });
 
 /**
- * Throws WrongUsage where an owner or an organisation is named beside a session, which is of one owner in one organisation: the command would act there.
- * `session`: the option or variable that contains the session.
+ * Throws WrongUsage where an owner or an organisation is named beside a credential that decides both: the command would act there. `credential`: what it
+ * is, with the option or variable that contains it.
  */
-export function refuseOwner(options: Reached, session: string): void {
+export function refuseOwner(options: Reached, credential: string): void {
   const [named] = Object.keys(ownerOf(options));
   if (named === undefined) return;
   throw new WrongUsage(
-    `--${named} changes nothing beside an owner session (${session}), which is of one owner in one organisation. Leave out --${named}, or the session.`,
+    `--${named} changes nothing beside ${credential}, which says who acts, and in which organisation. Leave out one of them.`,
   );
 }

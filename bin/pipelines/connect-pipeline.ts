@@ -2,6 +2,7 @@
 import { claimsOf } from '../../broker/auth/claimed.ts';
 import { type BrokerConnection, type ConnectionOptions, connectAsOwner, givenToken } from '../connection.ts';
 import { CommandFailed } from '../failure.ts';
+import { refuseOwner } from '../named-owner.ts';
 
 /** `audience`: as `pipeline add` printed it: the address of the broker and the id of the pipeline. Throws CommandFailed. */
 export async function connectAsPipeline(audience: string, options: ConnectionOptions): Promise<BrokerConnection> {
@@ -10,6 +11,7 @@ export async function connectAsPipeline(audience: string, options: ConnectionOpt
     throw new CommandFailed(
       'The pipeline (--pipeline, or AGENT_BROKER_PIPELINE) is an address that ends with /pipelines/ and an id, as "pipeline add" prints it.',
     );
+  refuseOwner(options, 'a pipeline (--pipeline, or AGENT_BROKER_PIPELINE)');
   const given = givenToken(options);
   if (given !== undefined && [claimsOf(given).aud].flat().join() !== audience)
     throw new CommandFailed(

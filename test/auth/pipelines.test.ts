@@ -483,6 +483,11 @@ describe.each(ONE_STORE)(`pipelines on %s${postgresNote}`, (store) => {
       }
       const wrong = await run(['plan', file, '--pipeline', world.running.baseUrl], github.env);
       expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('as "pipeline add" prints it')]);
+      const elsewhere = await run(['plan', file, '--pipeline', audience, '--organisation', 'other'], github.env);
+      expect([elsewhere.code, elsewhere.stderr]).toEqual([
+        2,
+        expect.stringContaining('--organisation changes nothing beside a pipeline'),
+      ]);
     });
   });
 });
