@@ -84,8 +84,13 @@ describeInChromium('people in a browser', () => {
     await says(page, 'Nothing was ended');
     await fill(page, '#person', 'slack:U-ANN');
     await page.click('#end-person');
+    await page.press('Escape');
+    await page.until(`document.querySelector('dialog') === null`);
+    expect(await page.value(`document.querySelector('#person').value`)).toBe('slack:U-ANN');
+    await page.click('#end-person');
     await end(page);
     await says(page, 'Ended 1,');
+    await page.until(`document.querySelector('#person').value === ''`);
     expect((await act(slack('U-ANN'))).status).toBe(412);
     expect((await act(slack('U-BOB'))).status).toBe(200);
     await page.click('.given summary');

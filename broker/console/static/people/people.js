@@ -47,7 +47,7 @@ function ByPlatform({ may }) {
       (platform) =>
         html`<${PlatformPeople} key=${platform.platform_id} platform=${platform} waiting=${answer.tokens.filter(({ platform_id: id }) => id === platform.platform_id)} changes=${changes} may=${may} confirm=${setConfirming} end=${setEnding} changed=${reload} />`,
     )}
-    ${may && isAnyGiven && html`<${EndByName} end=${setEnding} />`}
+    ${may && isAnyGiven && html`<${EndByName} key=${changes} end=${setEnding} />`}
     ${confirming && html`<${ConfirmAccount} one=${confirming} onClose=${() => setConfirming(undefined)} onDone=${changed} />`}
     ${ending && html`<${EndDialog} ending=${ending} onClose=${() => setEnding(undefined)} onDone=${changed} />`}
   `;
@@ -61,7 +61,6 @@ function EndByName({ end }) {
     event.preventDefault();
     await run(async () => {
       end({ words: 'All tokens that this person gave are ended, on all platforms.', what: { caller: callerOf(name) } });
-      setName('');
     });
   };
   const all = () => end({ words: 'All tokens that people gave are ended, on all platforms.', what: { all: true } });
