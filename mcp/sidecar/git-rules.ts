@@ -30,12 +30,15 @@ export async function readGitRules(parent: NodeJS.ProcessEnv): Promise<GitRules 
   const remotes = await gitConfig(['--null', '--get-regexp', '^remote\\..*\\.(push)?url$'], parent);
   if (system === undefined || rules === undefined || remotes === undefined) return undefined;
   return {
-    system: parent.GIT_CONFIG_NOSYSTEM ? undefined : /^file:([^\0]+)\0/.exec(system)?.[1],
+    system: isFalse(parent.GIT_CONFIG_NOSYSTEM) ? /^file:([^\0]+)\0/.exec(system)?.[1] : undefined,
     // A line break cannot be written into the name of a section, and no address has one.
     rules: rules.filter(({ value }) => !/\p{Cc}/u.test(value)),
     withUser: settingsIn(remotes).flatMap(({ value }) => WITH_USER.exec(value)?.[0] ?? []),
   };
 }
+
+/** Whether git takes a variable for false, as it does when it is unset (git-config(1), Values). */
+const isFalse = (value = ''): boolean => /^(?:0*|false|no|off)$/i.test(value);
 
 const WITH_USER = /^https?:\/\/[^/@\p{Cc}]+@[^/@\p{Cc}]+\//u;
 

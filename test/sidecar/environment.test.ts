@@ -1,10 +1,12 @@
 /** Which connection the variables of a tool use, and what happens to variables that were set before. */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { isCredential } from '../../bin/exposure/variables.ts';
 import { withoutEnclosingRun } from '../../mcp/sidecar/enclosing-run.ts';
 import { choose, codehostOf, environmentFor, type Granted, grantedOf } from '../../mcp/sidecar/environment.ts';
+import { readGitRules } from '../../mcp/sidecar/git-rules.ts';
 import { addressOf, originOf, type PlatformAddress, platformAddresses } from '../../mcp/sidecar/platform-address.ts';
 import { proxyVariables } from '../../mcp/sidecar/proxy-variables.ts';
 import { TOOLS } from '../../mcp/sidecar/tools.ts';
@@ -102,6 +104,25 @@ describe('the environment', () => {
     const direct = { no_proxy: '127.0.0.1,localhost', NO_PROXY: '127.0.0.1,localhost' };
     expect(environmentFor({}, connections).environment).toMatchObject(direct);
     expect(environmentFor({ NO_PROXY: '*' }, connections).environment).toMatchObject({ no_proxy: '*', NO_PROXY: '*' });
+  });
+});
+
+describe("the system's configuration of git", () => {
+  // git-config(1), Values: how git spells booleans, in any letter case.
+  test.each<[string | undefined, boolean]>([
+    ...[undefined, '', '0', '00', 'false', 'No', 'OFF'].map((value): [typeof value, boolean] => [value, true]),
+    ...['1', 'true', 'Yes', 'on', '2'].map((value): [string, boolean] => [value, false]),
+  ])('is read as git reads it, with GIT_CONFIG_NOSYSTEM %j', async (value, isRead) => {
+    const folder = mkdtempSync(join(tmpdir(), 'git-rules-'));
+    try {
+      const system = join(folder, 'system');
+      writeFileSync(system, '[core]\n\tpager = cat\n');
+      const env = { PATH: process.env.PATH, HOME: folder, GIT_CONFIG_SYSTEM: system };
+      const rules = await readGitRules(value === undefined ? env : { ...env, GIT_CONFIG_NOSYSTEM: value });
+      expect(rules?.system).toBe(isRead ? system : undefined);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });
 
