@@ -6,7 +6,10 @@ import { hostname, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CommandFailed } from '../failure.ts';
 
-/** The beginning of the folder's name: of this host, because machines and containers may share a folder, and one cannot see whether a socket of another is in use. */
+/**
+ * The beginning of the folder's name, by which mcp/sidecar/enclosing-run.ts recognises it, too: of this host, because machines and containers may share a
+ * folder, and one cannot see whether a socket of another is in use.
+ */
 const beginning = (): string =>
   `agent-broker-run-${createHash('sha256').update(hostname()).digest('hex').slice(0, 8)}-`;
 /** The longest path of a Unix socket in bytes, on the system with the lowest limit (macOS, unix(4)). */

@@ -3,6 +3,8 @@ import { dirname } from 'node:path';
 import type { Environment } from './environment.ts';
 import { GITHUB_BY_PROXY } from './git-rules.ts';
 
+/** The name of a run's folder (bin/run/folder.ts), for Windows, where a run has no socket whose path names the folder. */
+const RUN_FOLDER = /(?:^|[/\\])agent-broker-run-[0-9a-f]{8}-[^/\\]+(?:[/\\]|$)/;
 const GIT_SETTING = /^GIT_CONFIG_(?:KEY|VALUE)_\d+$/;
 
 /**
@@ -13,11 +15,9 @@ export function withoutEnclosingRun(parent: Environment): Environment {
   const { AGENT_BROKER_RUN_URL: url, AGENT_BROKER_RUN_KEY: key, AGENT_BROKER_RUN_SOCKET: socket } = parent;
   if (!url || !key) return parent;
   const host = url.replace(/^http:\/\//, '');
-  const folder = socket ? dirname(socket) : undefined;
+  const isInFolder = (value: string) => (socket ? value.includes(dirname(socket)) : RUN_FOLDER.test(value));
   const isOfRun = (value: string) =>
-    value.includes(host) ||
-    value.includes(key) ||
-    (folder !== undefined && value.includes(folder) && !value.endsWith('.pem'));
+    value.includes(host) || value.includes(key) || (isInFolder(value) && !value.endsWith('.pem'));
   const others = Object.entries(parent).filter(
     ([name, value]) => !(GIT_SETTING.test(name) || name === 'GIT_CONFIG_COUNT' || isOfRun(value ?? '')),
   );

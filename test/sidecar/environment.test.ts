@@ -107,6 +107,20 @@ describe('the environment', () => {
   });
 });
 
+test('an enclosing run on Windows, where no socket names its folder, leaves no path of its files', () => {
+  const folder = String.raw`C:\Users\ann\AppData\Local\Temp\agent-broker-run-0f3a9c1e-aB3xYz`;
+  const chosen = choose([granted('gh', 'codehost'), granted('k', 'kubernetes'), granted('n', 'npm')]);
+  const gitRules = { system: undefined, rules: [], withUser: [] };
+  const own = { HOME: String.raw`C:\Users\ann`, NOTES: String.raw`C:\agent-broker-run-notes\a.txt` };
+  const outer = environmentFor(own, { ...run([]), chosen, folder, gitRules }).environment;
+  expect(outer.KUBECONFIG).toContain(folder);
+  expect(outer.GIT_CONFIG_SYSTEM).toContain(folder);
+  const roots = { SSL_CERT_FILE: `${folder}/roots.pem` };
+  const inner = withoutEnclosingRun({ ...outer, ...roots });
+  expect(Object.entries(inner).filter(([, value]) => value?.includes(folder))).toEqual(Object.entries(roots));
+  expect(inner).toMatchObject(own);
+});
+
 describe("the system's configuration of git", () => {
   // git-config(1), Values: how git spells booleans, in any letter case.
   test.each<[string | undefined, boolean]>([
