@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { signInLink } from '../../broker/auth/sign-in-link.ts';
 import { readPages } from '../../broker/console/pages.ts';
 import { describeInChromium, openPage } from '../world/browser/chromium.ts';
-import { signInByLink } from '../world/browser/console.ts';
+import { isLive, signInByLink } from '../world/browser/console.ts';
 import { ROOT } from '../world/checkout.ts';
 import { givenWorld, shared } from '../world/world.ts';
 
@@ -43,6 +43,10 @@ describeInChromium("the console's base", () => {
     await page.open(at('/console/team'));
     await page.click('#member-email');
     await page.type('new@acme.example');
+    // What waits is read again when the stream of events is open: no request of the page itself may find that the session is gone.
+    await isLive(page);
+    const read = `performance.getEntriesByType('resource').filter(({ name }) => name.includes('status=pending')).length`;
+    await page.until(`${read} >= 6`);
     await page.command('Network.clearBrowserCookies');
     await page.click('#add');
     await page.until(
