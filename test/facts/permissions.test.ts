@@ -7,6 +7,7 @@ import { permissionsReader } from '../../broker/facts/permissions.ts';
 import { ALL_PLATFORMS } from '../../broker/policy/facts.ts';
 import { ANY_ADDRESS } from '../../broker/store/facts-breakers.ts';
 import { factsReaders } from '../../broker/store/facts-reader.ts';
+import { countTurns } from '../world/turns.ts';
 import { startWorld } from '../world/world.ts';
 
 test('no two platforms of an agent are loaded in one turn of the event loop, if each takes long', async () => {
@@ -18,22 +19,15 @@ test('no two platforms of an agent are loaded in one turn of the event loop, if 
   const { broker } = world.running;
   const rows = await factsReaders(broker.store).own(agent.agentId, ALL_PLATFORMS, ANY_ADDRESS);
   const load = factsLoader(compiledGovernance(broker));
-  const turns: number[] = [];
-  let turn = 0;
-  let isOver = false;
-  const count = () => {
-    turn++;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
+  const loaded: number[] = [];
+  using turns = countTurns();
   const read = permissionsReader(broker, async (rows, now) => {
-    turns.push(turn);
+    loaded.push(turns.turn);
     const until = performance.now() + 6;
     while (performance.now() < until);
     return await load(rows, now);
   });
   const { platforms } = await read({ agent: rows[0]!, rows } as unknown as AgentPrincipal);
-  isOver = true;
   expect(platforms.map(({ platformId }) => platformId)).toEqual(['one', 'three', 'two']);
-  expect(new Set(turns).size).toBe(3);
+  expect(new Set(loaded).size).toBe(3);
 });

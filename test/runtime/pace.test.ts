@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { FairSlices, MeasuredWork } from '../../broker/runtime/pace.ts';
+import { countTurns } from '../world/turns.ts';
 
 /** Longer than a slice. */
 const busy = () => {
@@ -12,24 +13,17 @@ describe('slices of long work', () => {
   async function run(works: readonly (readonly [organisation: string, slices: number])[]): Promise<string[]> {
     const slices = new FairSlices();
     const ran: string[] = [];
-    let turn = 0;
-    let isOver = false;
-    const count = () => {
-      turn++;
-      if (!isOver) setImmediate(count);
-    };
-    setImmediate(count);
+    using turns = countTurns();
     await Promise.all(
       works.map(async ([organisation, count], at) => {
         const rest = slices.pacer(organisation);
         for (let slice = 0; slice < count; slice++) {
           await rest();
-          ran.push(`${turn} ${organisation}${at}`);
+          ran.push(`${turns.turn} ${organisation}${at}`);
           busy();
         }
       }),
     );
-    isOver = true;
     return ran;
   }
 
