@@ -201,7 +201,7 @@ export async function moveAgents(
   return moved.length;
 }
 
-/** An agent's grants, or all grants of an organisation, in a stable order. */
+/** The grants of an agent, of several (one or more), or of a whole organisation, in a stable order. */
 export async function listGrants(
   db: Db,
   organisationId: string,
